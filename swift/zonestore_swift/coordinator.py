@@ -26,8 +26,9 @@ def rules(conf):
     """Of [zonestore-reporter]: `turn_seconds`, `patience_seconds`, `clean_at_once`."""
     found = turns.Rules(float(conf.get("turn_seconds", 30)), patience_seconds=float(conf.get("patience_seconds", 300)),
                         at_once=conf.get("clean_at_once", "20%"))
-    if not 1 <= found.turn_seconds <= 240:
-        raise ValueError("turn_seconds: from 1 to 240")
+    # A shift that is shorter would give no turn to anybody.
+    if not turns.LEAST_SECONDS <= found.turn_seconds <= 240:
+        raise ValueError("turn_seconds: from 2 to 240")
     try:
         found.most(100)
     except ValueError:

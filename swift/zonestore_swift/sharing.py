@@ -23,7 +23,7 @@ def limit(policy, fragments=0):
     less one for a drive that fails; `fragments` says another number."""
     if policy.policy_type != EC_POLICY:
         return 1
-    return min(policy.ec_nparity, fragments or max(1, policy.ec_nparity - 1))
+    return min(policy.ec_nparity, max(1, fragments or policy.ec_nparity - 1))
 
 
 def sets_of(ring):

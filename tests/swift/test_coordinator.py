@@ -281,7 +281,7 @@ def test_what_memcached_has_may_be_anything(nodes, junk):
     assert nodes.drives[1].told
 
 
-@pytest.mark.parametrize("wrong", [{"turn_seconds": "0"}, {"turn_seconds": "300"}, {"clean_at_once": "many"}, {"clean_at_once": "x%"}])
+@pytest.mark.parametrize("wrong", [{"turn_seconds": "1"}, {"turn_seconds": "300"}, {"clean_at_once": "many"}, {"clean_at_once": "x%"}])
 def test_wrong_options_are_refused(nodes, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         nodes.node(**wrong)
@@ -308,7 +308,7 @@ def test_who_shares_objects_is_what_the_rings_say(tmp_path):
     assert not any(groups.have_room(name, count) for each in others for name in each)
     assert not sharing.Sharing(str(tmp_path), policies=[files]).groups().drives()
 
-    assert [sharing.limit(coded, fragments) for fragments in (0, 1, 3, 9)] == [2, 1, 3, 3]
+    assert [sharing.limit(coded, fragments) for fragments in (0, 1, 3, 9, -1)] == [2, 1, 3, 3, 1]
     assert sharing.limit(plain, 3) == 1
     only_coded = sharing.Sharing(str(tmp_path), policies=[coded]).groups()
     assert only_coded.have_room(names[1], only_coded.count(names[:1]))
