@@ -287,6 +287,26 @@ fn collections_of_all_kinds_come_back_and_what_has_none_is_placed() {
 }
 
 #[test]
+fn copies_have_the_times_of_what_they_are_copies_of() {
+    let (device, store) = on_drive(64);
+    put(&store, "whole", &pattern(1, OBJECT)).unwrap();
+    put(&store, "holes", &pattern(2, OBJECT)).unwrap();
+    let mut tx = Transaction::new();
+    tx.punch("c", "holes", 4096, 4096);
+    tx.set_modified("c", "whole", 5);
+    tx.set_modified("c", "holes", 6);
+    tx.set_collection_created("c", 7);
+    store.commit(tx).unwrap();
+    let (_, data) = end(store);
+    lose_metadata(&device, &data);
+    let to = other();
+    assert_eq!(salvage(&device, &to, false).objects, 2);
+    let modified = |name| to.stat("c", name).unwrap().unwrap().modified_micros;
+    assert_eq!((modified("whole"), modified("holes")), (5, 6));
+    assert_eq!(to.collection("c").unwrap().unwrap().created_micros, 7);
+}
+
+#[test]
 fn a_drive_without_summaries_says_so() {
     let (device, store) = on_drive(64);
     store.unmount().unwrap();

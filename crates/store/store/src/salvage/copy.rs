@@ -260,6 +260,7 @@ fn create(store: &Store, name: &str, record: &CollectionRecord) -> Result<()> {
         Kind::ByName(_) => transaction.create_collection(name, attributes),
         Kind::ByHash(hashed) => transaction.create_hashed_collection(name, hashed, attributes),
     };
+    transaction.set_collection_created(name, record.created_micros);
     store.commit(transaction)
 }
 
@@ -285,6 +286,7 @@ fn place(
         }
         transaction.set_attributes(collection, name, onode.attributes.clone());
     }
+    transaction.set_modified(collection, name, onode.modified_micros);
     match store.commit(transaction) {
         // The object was placed meanwhile, from a damaged row or by another writer.
         Err(Error::ConditionFailed { .. }) => Ok(()),
