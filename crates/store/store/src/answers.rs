@@ -1,5 +1,6 @@
 //! Tells a drive that does not answer from one that cannot read some zones.
 
+use crate::{Error, Result};
 use device::ZonedDevice;
 use zone::ZoneId;
 
@@ -20,4 +21,12 @@ pub(crate) fn answers(device: &dyn ZonedDevice) -> bool {
     let mut block = vec![0; geometry.block_size as usize];
     let mut tried = zones.iter().step_by(step);
     zones.is_empty() || tried.any(|zone| device.read(geometry.start(zone.id), &mut block).is_ok())
+}
+
+/// Passes on the error of a read if the drive does not answer: then it does not tell of damage.
+pub(crate) fn check_answers(device: &dyn ZonedDevice, error: impl Into<Error>) -> Result<()> {
+    match answers(device) {
+        true => Ok(()),
+        false => Err(error.into()),
+    }
 }

@@ -1,5 +1,6 @@
 //! Reads bytes of a blob. Bytes from the drive are compared with their checksums before they are returned or cached.
 
+use crate::answers::check_answers;
 use crate::checksum;
 use crate::compression::decompress;
 use crate::data_cache::DataCache;
@@ -75,6 +76,12 @@ impl ReadError {
             Cause::Unreadable { error, .. } => Some(error),
             _ => None,
         }
+    }
+
+    /// Passes the drive's error on if the drive does not answer: then the bytes may be whole.
+    pub fn check_answers(&self, device: &dyn ZonedDevice) -> Result<()> {
+        let error = self.drive().cloned();
+        error.map_or(Ok(()), |error| check_answers(device, error))
     }
 
     pub const fn is_mismatch(&self) -> bool {

@@ -186,7 +186,13 @@ impl Repair<'_> {
         };
         let is_whole = blob.fragments.iter().all(|fragment| fragment.at.is_some());
         let mut bytes = vec![0; blob.raw as usize];
-        Ok(is_whole && read_blob(&*self.opened.device, &blob, 0, &mut bytes).is_ok())
+        if !is_whole {
+            return Ok(false);
+        }
+        match read_blob(&*self.opened.device, &blob, 0, &mut bytes) {
+            Ok(()) => Ok(true),
+            Err(error) => error.check_answers(&*self.opened.device).map(|()| false),
+        }
     }
 
     /// The bytes that objects lose, and the rows of maps to change.

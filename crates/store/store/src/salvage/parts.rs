@@ -74,6 +74,7 @@ impl<'a> Object<'a> {
             Ok(bytes) => return self.write(&bytes),
             Err(error) => error,
         };
+        error.check_answers(&*self.salvage.device)?;
         let unit = blob.checksum_block.bytes();
         if blob.codec != Codec::None || length <= unit {
             return self.lose(length.into(), || error.to_string());
@@ -83,7 +84,10 @@ impl<'a> Object<'a> {
             let next = (at / unit * unit).saturating_add(unit).min(end);
             match self.try_read(blob, at, next - at) {
                 Ok(bytes) => self.write(&bytes)?,
-                Err(error) => self.lose((next - at).into(), || error.to_string())?,
+                Err(error) => {
+                    error.check_answers(&*self.salvage.device)?;
+                    self.lose((next - at).into(), || error.to_string())?;
+                }
             }
             at = next;
         }

@@ -3,7 +3,8 @@
 use super::Salvage;
 use super::found::Found;
 use super::report::Scanned;
-use crate::blob_reader::{read_blob, read_part};
+use crate::answers::check_answers;
+use crate::blob_reader::{ReadError, read_blob, read_part};
 use crate::format::summary::{self, Summary};
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -28,23 +29,28 @@ struct Place {
 
 impl Place {
     /// The summary; `None` if it cannot be read any more.
-    fn read(&self, device: &dyn ZonedDevice) -> Option<Summary> {
+    fn read(&self, device: &dyn ZonedDevice) -> Result<Option<Summary>> {
         let geometry = device.geometry();
         let mut bytes = vec![0; geometry.round_up(self.length.into()) as usize];
-        device.read(geometry.absolute(self.at), &mut bytes).ok()?;
-        summary::decode(&bytes, self.uuid)
+        match device.read(geometry.absolute(self.at), &mut bytes) {
+            Ok(()) => Ok(summary::decode(&bytes, self.uuid)),
+            Err(error) => check_answers(device, error).map(|()| None),
+        }
     }
 
     /// The blobs that the summary describes.
-    fn blobs(&self, device: &dyn ZonedDevice) -> Vec<Blob> {
-        gather(device, [self]).0.blobs().collect()
+    fn blobs(&self, device: &dyn ZonedDevice) -> Result<Vec<Blob>> {
+        Ok(gather(device, [self])?.0.blobs().collect())
     }
 }
 
 impl Salvage {
     /// Reads every zone up to its write pointer. `progress` is called with bytes done and bytes in all. Of several
     /// stores' summaries, those of one count: of a store whose data is where they say, or else of any, of the one with
-    /// the most. [`Error::NothingToSalvage`] if there are none.
+    /// the most.
+    ///
+    /// # Errors
+    /// [`Error::NothingToSalvage`] if there are none; the error of a read if the drive answers no other read either.
     pub fn scan(device: Arc<dyn ZonedDevice>, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
         let mut scanner = Scanner {
             device: &*device,
@@ -63,8 +69,8 @@ impl Salvage {
             ..
         } = scanner;
         let all = places.len();
-        let places = without_objects(&*device, places);
-        let Some(uuid) = store_of(&*device, &places) else {
+        let places = without_objects(&*device, places)?;
+        let Some(uuid) = store_of(&*device, &places)? else {
             return Err(Error::NothingToSalvage);
         };
         scanned.uuid = uuid;
@@ -73,7 +79,7 @@ impl Salvage {
             .filter(|place| place.uuid == uuid)
             .collect();
         scanned.foreign_summaries = (all - ours.len()) as u64;
-        let (found, unreadable) = gather(&*device, &ours);
+        let (found, unreadable) = gather(&*device, &ours)?;
         let places = found.places();
         scanned.unreadable_summaries = unreadable;
         scanned.summaries = ours.len() as u64 - unreadable;
@@ -103,34 +109,46 @@ impl Salvage {
 
 /// The store whose summaries count. Those of others may be left of an object, as of an image of another drive that was
 /// removed since: their rows name places on that drive.
-fn store_of(device: &dyn ZonedDevice, places: &[Place]) -> Option<[u8; 16]> {
+fn store_of(device: &dyn ZonedDevice, places: &[Place]) -> Result<Option<[u8; 16]>> {
     let mut stores: BTreeMap<[u8; 16], Vec<&Place>> = BTreeMap::new();
     for place in places {
         stores.entry(place.uuid).or_default().push(place);
     }
     let is_one = stores.len() == 1;
-    let rank = |of_store: &Vec<&Place>| {
-        let is_here = is_one || has_data(device, of_store);
-        (is_here, of_store.len())
-    };
-    let store = stores.into_iter().max_by_key(|(_, places)| rank(places));
-    store.map(|(uuid, _)| uuid)
+    let mut ranked = Vec::new();
+    for (uuid, places) in stores {
+        let is_here = is_one || has_data(device, &places)?;
+        ranked.push((is_here, places.len(), uuid));
+    }
+    Ok(ranked.into_iter().max().map(|(_, _, uuid)| uuid))
 }
 
 /// Whether some blob is where a row says. Zeros prove nothing: they are everywhere.
-fn has_data(device: &dyn ZonedDevice, places: &[&Place]) -> bool {
+fn has_data(device: &dyn ZonedDevice, places: &[&Place]) -> Result<bool> {
     // Rows of all ages: the places of old ones may have been used again.
     let step = places.len().div_ceil(MOST_TRIED).max(1);
     let most = MOST_TRIED / places.len().div_ceil(step).max(1);
-    places.iter().step_by(step).any(|place| {
-        let mut blobs = place.blobs(device);
+    for place in places.iter().step_by(step) {
+        let mut blobs = place.blobs(device)?;
         blobs.retain(|blob| blob.checksum_kind != ChecksumKind::None);
         let step = blobs.len().div_ceil(most).max(1);
-        blobs.iter().step_by(step).any(|blob| {
+        for blob in blobs.iter().step_by(step) {
             let mut bytes = vec![0; blob.raw.min(blob.checksum_block.bytes()) as usize];
-            read_blob(device, blob, 0, &mut bytes).is_ok() && bytes.iter().any(|byte| *byte != 0)
-        })
-    })
+            let read = read_blob(device, blob, 0, &mut bytes);
+            if is_whole(device, read)? && bytes.iter().any(|byte| *byte != 0) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Whether bytes could be read and match their checksums.
+fn is_whole<T>(device: &dyn ZonedDevice, read: Result<T, ReadError>) -> Result<bool> {
+    match read {
+        Ok(_) => Ok(true),
+        Err(error) => error.check_answers(device).map(|()| false),
+    }
 }
 
 /// End of the part of a zone that may hold data: its write pointer; its capacity if it has none; 0 if it can have no
@@ -148,24 +166,24 @@ pub(super) fn written(geometry: &Geometry, zone: &ZoneDescriptor) -> u64 {
 fn gather<'a>(
     device: &dyn ZonedDevice,
     places: impl IntoIterator<Item = &'a Place>,
-) -> (Found, u64) {
+) -> Result<(Found, u64)> {
     let (mut found, mut unreadable) = (Found::default(), 0);
     for place in places {
-        match place.read(device) {
+        match place.read(device)? {
             Some(summary) => found.add(summary),
             None => unreadable += 1,
         }
     }
-    (found, unreadable)
+    Ok((found, unreadable))
 }
 
 /// Removes summaries that are bytes of an object, as in an image of a drive. That a row covers the place is no proof,
 /// because the zone may have been reset since; that the bytes there match the row's checksum is.
-fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Place> {
+fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Result<Vec<Place>> {
     let at: Vec<ZoneAddress> = places.iter().map(|place| place.at).collect();
     let mut in_objects = BTreeSet::new();
     for place in &places {
-        for blob in place.blobs(device) {
+        for blob in place.blobs(device)? {
             let mut begins: u32 = 0;
             for fragment in &blob.fragments {
                 let stored = begins;
@@ -177,7 +195,7 @@ fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Plac
                     let byte = stored + (at.offset - from.offset) as u32;
                     let is_proven = !in_objects.contains(at)
                         && blob.checksum_kind != ChecksumKind::None
-                        && read_part(device, &blob, byte..byte + 1).is_ok();
+                        && is_whole(device, read_part(device, &blob, byte..byte + 1))?;
                     if is_proven {
                         in_objects.insert(*at);
                     }
@@ -186,7 +204,7 @@ fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Plac
         }
     }
     places.retain(|place| !in_objects.contains(&place.at));
-    places
+    Ok(places)
 }
 
 /// Bytes of the drive that rows describe as data, each counted once, padding included.
@@ -239,7 +257,7 @@ impl Scanner<'_> {
         let (mut at, mut summary_bytes, mut covered) = (0, 0, 0);
         while at < end {
             (self.progress)(self.done, self.all);
-            let bytes = self.read(zone, at, PIECE.min(end - at));
+            let bytes = self.read(zone, at, PIECE.min(end - at))?;
             for (index, found) in bytes.chunks(block as usize).enumerate() {
                 if !summary::begins(found) {
                     continue;
@@ -253,7 +271,7 @@ impl Scanner<'_> {
                 let parsed = match bytes.get(from..from + length) {
                     Some(bytes) => summary::parse(bytes),
                     None if here.offset + whole <= end => {
-                        summary::parse(&self.read(zone, here.offset, whole))
+                        summary::parse(&self.read(zone, here.offset, whole)?)
                     }
                     None => None,
                 };
@@ -276,21 +294,26 @@ impl Scanner<'_> {
     }
 
     /// Reads bytes of a zone; unreadable blocks are zeros, and are counted.
-    fn read(&mut self, zone: ZoneId, offset: u64, length: u64) -> Vec<u8> {
+    fn read(&mut self, zone: ZoneId, offset: u64, length: u64) -> Result<Vec<u8>> {
         let geometry = self.device.geometry();
         let mut bytes = vec![0; length as usize];
         let start = geometry.absolute(ZoneAddress::new(zone, offset));
-        if self.device.read(start, &mut bytes).is_ok() {
-            return bytes;
-        }
+        let Err(error) = self.device.read(start, &mut bytes) else {
+            return Ok(bytes);
+        };
+        check_answers(self.device, error)?;
         let block = geometry.block_size as usize;
+        let mut last = None;
         for (index, part) in bytes.chunks_mut(block).enumerate() {
             let at = ZoneAddress::new(zone, offset + (index * block) as u64);
-            if self.device.read(geometry.absolute(at), part).is_err() {
+            if let Err(error) = self.device.read(geometry.absolute(at), part) {
                 part.fill(0);
                 self.scanned.unreadable_bytes += block as u64;
+                last = Some(error);
             }
         }
-        bytes
+        // It may have stopped answering among these.
+        last.map_or(Ok(()), |error| check_answers(self.device, error))?;
+        Ok(bytes)
     }
 }

@@ -169,6 +169,43 @@ fn a_store_that_cannot_be_read_at_present_is_not_lost() {
     }
 }
 
+/// Nothing was given up for it: the same command ends what it left.
+#[test]
+fn a_drive_that_stops_answering_has_lost_nothing() {
+    let drive = Arc::new(MemoryDrive::new(geometry(160)).unwrap());
+    let device: Drive = drive.clone();
+    mkfs_with(&device, 1, [7; 16]);
+    let mut random = fastrand::Rng::with_seed(seed());
+    let data = fill(&device, &mut random, 40);
+    destroy(&device, &data, &mut random);
+    let expected = salvage_to(&device);
+    let failing_from = |kth, fault| {
+        let faulty = Arc::new(Faults::new(drive.snapshot()));
+        faulty.add(Plan::from(ZoneCommand::Read, kth, fault));
+        faulty
+    };
+    let counting = failing_from(1, Fault::Slow(Arc::new(|_| {})));
+    let device: Drive = counting.clone();
+    in_place(&device, true, false, 1).unwrap();
+    let reads = counting.struck();
+    assert!(reads > 40, "{reads}");
+    for kth in (1..reads).step_by((reads / 40) as usize) {
+        let faulty = failing_from(kth, Fault::Io(ErrorKind::Other));
+        let device: Drive = faulty.clone();
+        let ended = in_place(&device, true, false, 2);
+        faulty.clear();
+        if ended.is_err() {
+            match in_place(&device, true, false, 3) {
+                // It was complete.
+                Ok(_) | Err(Error::StillOpens) => {}
+                Err(error) => panic!("read {kth}: {ended:?}, then {error}"),
+            }
+        }
+        let store = mount(&device);
+        assert_same(&everything(&store), &expected, &format!("read {kth}"));
+    }
+}
+
 /// As a repair of a damaged journal leaves it.
 #[test]
 fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
