@@ -33,7 +33,7 @@ impl Inner {
     pub(crate) fn metadata_damage(&self) -> Vec<String> {
         let entries = match read(&self.fs) {
             Ok(entries) => entries,
-            Err(why) => return vec![format!("{FILE}, which says what a scrub has found: {why}")],
+            Err(why) => return vec![unreadable(&why)],
         };
         let there = entries.into_iter().filter(|entry| self.is_there(entry));
         there
@@ -102,13 +102,17 @@ impl Inner {
 
     fn change(&self, change: impl FnOnce(&[Entry]) -> Vec<Entry>) -> Result<()> {
         let _alone = self.damage_file.lock();
-        let known = read(&self.fs);
-        let mut entries = change(known.as_deref().unwrap_or_default());
+        let found = read(&self.fs);
+        // What it had is not known any more. So much is known until a scrub has looked at all rows.
+        let known = found
+            .as_ref()
+            .map_or_else(|why| vec![self.entry(ROWS, &unreadable(why))], Vec::clone);
+        let mut entries = change(&known);
         entries.truncate(MAX_ENTRIES);
-        match (entries.is_empty(), &known) {
-            _ if known.as_ref().is_ok_and(|known| *known == entries) => return Ok(()),
-            (true, _) => self.fs.delete(FILE)?,
-            (false, _) => {
+        match entries.is_empty() {
+            _ if found.is_ok() && known == entries => return Ok(()),
+            true => self.fs.delete(FILE)?,
+            false => {
                 let mut file = self.fs.create(NEW)?;
                 file.append(&encode(&entries))?;
                 file.sync()?;
@@ -118,6 +122,10 @@ impl Inner {
         }
         Ok(self.fs.sync_metadata()?)
     }
+}
+
+fn unreadable(why: &str) -> String {
+    format!("{FILE}, which says what a scrub has found: {why}")
 }
 
 /// The entries in the file; none if there is no file.

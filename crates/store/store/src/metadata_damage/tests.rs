@@ -29,3 +29,21 @@ fn what_another_thread_finds_meanwhile_is_remembered_too() {
     });
     assert_eq!(inner.metadata_damage().len(), 2);
 }
+
+#[test]
+fn damage_to_the_list_of_damage_is_remembered_too() {
+    let store = mount(&drive());
+    let inner = &store.inner;
+    let mut file = inner.fs.create(NEW).unwrap();
+    file.append(b"no list").unwrap();
+    file.sync().unwrap();
+    file.close().unwrap();
+    inner.fs.rename(NEW, FILE).unwrap();
+    inner.remember_damage(&corrupt(b"row", "no row", 0));
+    let known = inner.metadata_damage();
+    assert_eq!(known.len(), 2);
+    assert!(known[0].starts_with(FILE), "{known:?}");
+    // Until a pass over all rows has found nothing.
+    assert!(inner.forget_damage_of_rows(u64::MAX).unwrap());
+    assert!(inner.metadata_damage().is_empty());
+}
