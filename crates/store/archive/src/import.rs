@@ -136,6 +136,7 @@ pub fn import(
             only.hashed = only.hashed.map(|hashed| Hashed { family, ..hashed });
         }
     }
+    store.revise()?;
     for collection in &collections {
         let mut transaction = Transaction::new();
         let there = store.collection(&collection.name)?;

@@ -71,6 +71,7 @@ pub fn restore<R: Read>(
             remember(store, &Progress::default())?;
         }
     }
+    store.revise()?;
     let begun = begun.unwrap_or_default();
     let mut last = None;
     let mut before = 0;

@@ -75,6 +75,7 @@ mod repair;
 mod requests;
 mod reservation;
 mod retired;
+mod revision;
 mod rows;
 mod salvage;
 mod scrub;

@@ -12,6 +12,7 @@ use crate::inner::Inner;
 use crate::mount::Threads;
 use crate::open_maps::Opened;
 use crate::options::{MkfsOptions, MountOptions, WriteHints};
+use crate::revision::{put_revised, revised};
 use crate::rows::{onode_key, read_onode};
 use crate::summary_writer::Why;
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
 };
 use bluefs::BlueFs;
 use device::ZonedDevice;
-use kv::Durability;
+use kv::{Batch, Durability};
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -125,6 +126,33 @@ impl Store {
     /// The store's identity.
     pub fn uuid(&self) -> [u8; 16] {
         self.inner.uuid
+    }
+
+    /// 24 bytes, which change when a repair, an import or a restore has changed objects. They also differ after a salvage
+    /// in place, and on each drive that objects are copied to. What a program derives from its objects and keeps is right
+    /// as long as the revision that it keeps with that is this one.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn revision(&self) -> Result<Vec<u8>> {
+        let kv = self.inner.kv()?;
+        // A salvage in place keeps the store's identity, and gives the file system another.
+        let made_as = self.inner.fs.info().uuid;
+        Ok([&made_as[..], &revised(&kv)?.to_le_bytes()].concat())
+    }
+
+    /// Changes the revision, durably. To be called before objects are changed on behalf of a person, as an import does.
+    ///
+    /// # Errors
+    /// The store takes no writes.
+    pub fn revise(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        let mut batch = Batch::default();
+        let now = self.inner.runtime.unix_micros();
+        let kv = self.inner.kv()?;
+        put_revised(&kv, now, &mut batch)?;
+        drop(kv);
+        self.inner.write_rows(&batch, Durability::Synced)
     }
 
     /// The file system under the metadata.

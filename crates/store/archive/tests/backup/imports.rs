@@ -220,3 +220,16 @@ fn what_makes_no_sense_is_refused() {
         1
     );
 }
+
+/// Programs that have derived something from their objects have to derive it anew.
+#[test]
+fn an_import_changes_the_revision() {
+    let source = store_with(&[("c/x", "new")]);
+    let archive = export(&source, "c", "").unwrap();
+    let store = store_with(&[]);
+    let before = store.revision().unwrap();
+    put_in(&store, "c", "y", b"put").unwrap();
+    assert_eq!(store.revision().unwrap(), before);
+    try_import(&store, &archive, &ImportOptions::default()).unwrap();
+    assert_ne!(store.revision().unwrap(), before);
+}

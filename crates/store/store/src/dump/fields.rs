@@ -117,6 +117,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_WAITING,
         key::SUPER_SALVAGE,
         key::SUPER_RETIRED,
+        key::SUPER_REVISED,
     ];
     let name = known.contains(&key).then(|| std::str::from_utf8(&key[1..]));
     Some(json!({ "of": name?.ok()? }))

@@ -51,6 +51,8 @@ pub(crate) const SUPER_WAITING: &[u8] = b"Swaiting";
 pub(crate) const SUPER_SALVAGE: &[u8] = b"Ssalvage";
 /// Key of the zones that are out of use because they cannot be read.
 pub(crate) const SUPER_RETIRED: &[u8] = b"Sretired";
+/// Key of the time when objects were last changed by others than the programs that keep them.
+pub(crate) const SUPER_REVISED: &[u8] = b"Srevised";
 /// First byte of the keys of facts about the store.
 pub(crate) const SUPER: u8 = b'S';
 

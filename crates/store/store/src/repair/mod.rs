@@ -25,6 +25,7 @@ use crate::database::give_up_text_logs;
 use crate::format::onode::Onode;
 use crate::opened::Opened;
 use crate::options::MountOptions;
+use crate::revision::put_revised;
 use crate::{Error, Result};
 pub(crate) use changes::{Changes, forget_copies};
 use device::ZonedDevice;
@@ -167,6 +168,7 @@ impl Repair<'_> {
         if !changes.is_empty() {
             let mut first = Batch::default();
             forget_copies(&mut first);
+            put_revised(&self.opened.kv, self.now, &mut first)?;
             self.opened.kv.write(&first, Durability::Buffered)?;
         }
         changes.apply(&self.opened.kv)

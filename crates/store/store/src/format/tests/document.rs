@@ -354,6 +354,7 @@ fn namespaces() {
         key::SUPER_WAITING.to_vec(),
         key::SUPER_SALVAGE.to_vec(),
         key::SUPER_RETIRED.to_vec(),
+        key::SUPER_REVISED.to_vec(),
         key::collection("c"),
         key::onode(1, b"o"),
         key::hashed_onode(1, 2, b"o"),
