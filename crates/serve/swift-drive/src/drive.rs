@@ -2,7 +2,7 @@
 
 use crate::address::{Address, ObjectHash, Suffix, parse_file};
 use crate::error::{Error, Result};
-use crate::record::{METADATA, PolicyKind};
+use crate::record::{METADATA, PolicyKind, revised};
 use runtime::sync::{Mutex, MutexGuard};
 use store::{Attributes, Store, Transaction, Written};
 use swift_files::{FileName, Kind, choose};
@@ -29,10 +29,13 @@ pub enum Put {
 }
 
 impl SwiftDrive {
-    /// The objects in this store.
+    /// The objects in this store. After a repair, a salvage or an import, this reads the names of all suffixes, which takes
+    /// minutes if there are millions.
     pub fn new(store: Store) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
-        Self { store, locks }
+        let drive = Self { store, locks };
+        drive.find_suffixes();
+        drive
     }
 
     /// Creates the collections of a policy, unless they exist for a policy of this kind.
@@ -44,8 +47,9 @@ impl SwiftDrive {
             Err(Error::OtherPolicy { found, .. }) => Err(other(policy, found, kind)),
             Err(Error::NoPolicy { .. }) => {
                 let mut transaction = Transaction::new();
+                let revised = revised(&self.store.revision()?);
                 transaction.create_collection(&Address::collection(policy), kind.attributes());
-                transaction.create_collection(&Address::suffixes(policy), Attributes::new());
+                transaction.create_collection(&Address::suffixes(policy), revised);
                 transaction.create_collection(&Address::quarantined(policy), Attributes::new());
                 Ok(self.store.commit(transaction)?)
             }

@@ -32,13 +32,15 @@ impl SwiftDrive {
     ) -> Result<(Hashes, usize)> {
         let mut found = Hashes::new();
         let mut computed = 0;
+        let revision = self.store.revision()?;
         for (suffix, attributes) in self.suffixes_with(policy, partition)? {
-            let kept = hashes(&attributes?).filter(|_| !again.contains(&suffix));
-            let hashes = match kept {
+            // A suffix whose record is damaged has no hashes; its objects can be read nevertheless.
+            let kept = hashes(&attributes.unwrap_or_default(), &revision);
+            let hashes = match kept.filter(|_| !again.contains(&suffix)) {
                 Some(hashes) => Some(hashes),
                 None => {
                     computed += 1;
-                    self.hash(policy, partition, suffix, ages)?
+                    self.hash((policy, partition, suffix), ages, &revision)?
                 }
             };
             if let Some(hashes) = hashes {
@@ -51,10 +53,9 @@ impl SwiftDrive {
     /// Computes the hashes of a suffix; `None` if it has no files left.
     fn hash(
         &self,
-        policy: u32,
-        partition: u32,
-        suffix: Suffix,
+        (policy, partition, suffix): (u32, u32, Suffix),
         ages: Ages,
+        revision: &[u8],
     ) -> Result<Option<FragmentHashes>> {
         let kind = self.kind(policy)?.policy();
         let _lock = self.lock(policy, partition, suffix);
@@ -85,15 +86,15 @@ impl SwiftDrive {
         );
         let Some(found) = (!is_empty).then(|| hash.finish(kind)) else {
             transaction.remove_if_present(&collection, &name);
-            self.store.commit(transaction)?;
+            unless_damaged(self.store.commit(transaction))?;
             return Ok(None);
         };
         if reclaims {
             transaction.set_attributes(&collection, &name, Attributes::new());
-            self.store.commit(transaction)?;
+            unless_damaged(self.store.commit(transaction))?;
         }
         let mut transaction = Transaction::new();
-        transaction.set_attributes(&collection, &name, hashed(&found));
+        transaction.set_attributes(&collection, &name, hashed(&found, revision));
         // If a power cut takes this, the suffix is hashed again, so there is no need to wait for the drive. The same
         // holds if a full drive has no room for it, nor is any waited for: moving its objects to another drive begins
         // with the hashes.
@@ -101,9 +102,8 @@ impl SwiftDrive {
             return Ok(Some(found));
         }
         match self.store.commit_readable(transaction) {
-            Ok(readable) => drop(readable),
             Err(error) if error.is_no_space() => {}
-            Err(error) => return Err(error.into()),
+            done => unless_damaged(done.map(drop))?,
         }
         Ok(Some(found))
     }
@@ -113,5 +113,16 @@ impl SwiftDrive {
         let collection = Address::collection(address.policy);
         let found = self.store.stat(&collection, address.file(file))?;
         Ok(found.is_some_and(|found| found.modified_micros >= micros))
+    }
+}
+
+/// What a damaged record keeps from being written waits for `store fsck --repair`: the other suffixes have their hashes.
+fn unless_damaged(done: store::Result<()>) -> Result<()> {
+    match done {
+        Err(error) if error.is_damage() => {
+            tracing::warn!(%error, "the hashes of a suffix are not kept");
+            Ok(())
+        }
+        done => Ok(done?),
     }
 }

@@ -12,6 +12,9 @@ const VERSION: &[u8] = b"1";
 pub(crate) const METADATA: &str = "metadata";
 /// Attribute of a suffix: its hashes. Missing if it has to be hashed again.
 const HASHES: &str = "hashes";
+/// Attribute of a suffix with hashes, and of the collection of suffixes: the store's revision ([`store::Store::revision`])
+/// in which the hashes were made, or in which all suffixes were looked for.
+const REVISION: &str = "revision";
 /// Stands for files that belong to no fragment.
 const WHOLE: &str = "-";
 
@@ -72,18 +75,34 @@ impl fmt::Display for PolicyKind {
     }
 }
 
+/// The attributes of the collection of suffixes, if all suffixes of this revision are in it.
+pub(crate) fn revised(revision: &[u8]) -> Attributes {
+    Attributes::from([(REVISION.into(), revision.into())])
+}
+
+/// Whether attributes are of this revision.
+pub(crate) fn is_of(attributes: &Attributes, revision: &[u8]) -> bool {
+    attributes.get(REVISION).map(Vec::as_slice) == Some(revision)
+}
+
 /// The attributes of a suffix with these hashes.
-pub(crate) fn hashed(hashes: &FragmentHashes) -> Attributes {
+pub(crate) fn hashed(hashes: &FragmentHashes, revision: &[u8]) -> Attributes {
     let each = hashes.iter().map(|(of, hash)| {
         let of = of.map_or_else(|| WHOLE.to_owned(), |index| index.to_string());
         format!("{of}={}", hash.as_str())
     });
     let text = each.collect::<Vec<_>>().join(" ");
-    Attributes::from([(HASHES.into(), text.into_bytes())])
+    let mut attributes = revised(revision);
+    attributes.insert(HASHES.into(), text.into_bytes());
+    attributes
 }
 
-/// The hashes of a suffix; `None` if there are none, or they cannot be read: it has to be hashed again.
-pub(crate) fn hashes(attributes: &Attributes) -> Option<FragmentHashes> {
+/// The hashes of a suffix; `None` if there are none, if they cannot be read, or if they are of another revision: it has to
+/// be hashed again.
+pub(crate) fn hashes(attributes: &Attributes, revision: &[u8]) -> Option<FragmentHashes> {
+    if !is_of(attributes, revision) {
+        return None;
+    }
     let text = std::str::from_utf8(attributes.get(HASHES)?).ok()?;
     let each = text.split_ascii_whitespace().map(|each| {
         let (of, hash) = each.split_once('=')?;

@@ -5,7 +5,7 @@ use crate::drive::{SwiftDrive, behind, foreign};
 use crate::error::{Error, Result};
 use crate::record::PolicyKind;
 use std::collections::BTreeMap;
-use store::Attributes;
+use store::{Attributes, Name};
 use swift_files::FileName;
 
 /// Suffixes listed at a time. A partition has 4,096 at most.
@@ -76,17 +76,37 @@ impl SwiftDrive {
         let mut found = Vec::new();
         let mut from = Some(from);
         while let Some(first) = from.filter(|_| found.len() < limit) {
-            let name = format!("{first:010}/");
-            let page = self.listed(policy, self.store.list_damaged(&collection, "", name, 1))?;
-            let Some((name, _)) = page.first() else {
+            let from_name = format!("{first:010}/");
+            let Some(name) = self.first_from(policy, &collection, from_name.as_bytes())? else {
                 break;
             };
             let parsed = name.text().and_then(parse_suffix);
-            let (partition, _) = parsed.ok_or_else(|| foreign(&collection, name))?;
+            let (partition, _) = parsed.ok_or_else(|| foreign(&collection, &name))?;
             found.push(partition);
             from = partition.checked_add(1);
         }
         Ok(found)
+    }
+
+    /// The first name from `from` on in a collection of the policy. Rows of the database that cannot be read are passed
+    /// over, because those behind them are whole.
+    pub(crate) fn first_from(
+        &self,
+        policy: u32,
+        collection: &str,
+        from: &[u8],
+    ) -> Result<Option<Name>> {
+        let error = match self.store.list_damaged(collection, "", from, 1) {
+            Ok(mut page) => return Ok(page.pop().map(|(name, _)| name)),
+            Err(error) => error,
+        };
+        match self.store.after_damage(collection, "", from) {
+            Ok(next) => {
+                tracing::error!(%error, collection, "names that cannot be read are passed over");
+                Ok(next)
+            }
+            Err(_) => self.listed(policy, Err(error)),
+        }
     }
 
     /// The suffixes of a partition, in order.

@@ -9,3 +9,4 @@ mod full;
 mod lockstep;
 mod support;
 mod together;
+mod unreadable;

@@ -1,16 +1,21 @@
-//! Quarantined objects whose metadata is damaged.
+//! Objects and suffixes whose metadata is damaged, and what a repair or a salvage leaves of them.
 
-use crate::support::{formatted, mount};
+use crate::support::{formatted, formatted_as, mount};
 use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability, Kv, MergeOperator};
 use kv_log::KvLog;
 use std::sync::Arc;
-use store::Store;
-use swift_drive::{Address, Error, ObjectHash, PolicyKind, SwiftDrive};
-use swift_files::{FileName, Kind, Timestamp};
+use store::{MountOptions, Salvage, SalvageOptions, Store, Written};
+use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, SwiftDrive};
+use swift_files::{FileName, Kind, Reclaim, Timestamp};
 use zone::ZoneId;
 use zone_alloc::ZonePool;
+
+const AGES: Ages = Ages {
+    reclaim: Reclaim { age: 0, now: 0 },
+    committing_since: u64::MAX,
+};
 
 fn address(number: u8) -> Address {
     Address {
@@ -20,8 +25,57 @@ fn address(number: u8) -> Address {
     }
 }
 
-/// The same store, in which the records of objects whose names contain `part` cannot be decoded.
-fn with_damaged_records(store: Store, drive: &Arc<MemoryDrive>, part: &str) -> Store {
+/// An object of the suffix 909.
+fn neighbour(number: u8) -> Address {
+    let mut hash = [9; 16];
+    hash[0] = number;
+    Address {
+        policy: 0,
+        partition: 7,
+        hash: ObjectHash::new(hash),
+    }
+}
+
+fn data() -> FileName {
+    FileName {
+        timestamp: Timestamp::new(1, 0).unwrap(),
+        kind: Kind::Data,
+    }
+}
+
+fn written(store: &Store, bytes: usize) -> Written {
+    let mut writer = store.writer(Some(bytes as u64)).unwrap();
+    writer.write(&vec![7; bytes]).unwrap();
+    writer.finish().unwrap()
+}
+
+/// The hashes of the partition, and how many were computed.
+fn hashes(swift: &SwiftDrive) -> (Hashes, usize) {
+    swift.hashes(0, 7, &[], AGES).unwrap()
+}
+
+/// The hashes on a drive that never had any other objects.
+fn hashes_of(objects: &[Address]) -> Hashes {
+    let swift = SwiftDrive::new(mount(&formatted()));
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    for at in objects {
+        swift.put(*at, data(), None, Vec::new()).unwrap();
+    }
+    hashes(&swift).0
+}
+
+/// Whether a key is that of an object whose name contains `part`.
+fn contains(key: &[u8], part: &str) -> bool {
+    key.windows(part.len())
+        .any(|bytes| bytes == part.as_bytes())
+}
+
+/// The same store, in which the records of objects with these keys cannot be decoded.
+fn with_damaged_records(
+    store: Store,
+    drive: &Arc<MemoryDrive>,
+    is_hit: impl Fn(&[u8]) -> bool,
+) -> Store {
     store.unmount().unwrap();
     drop(store);
     let geometry = drive.geometry();
@@ -36,10 +90,7 @@ fn with_damaged_records(store: Store, drive: &Arc<MemoryDrive>, part: &str) -> S
     let mut batch = Batch::default();
     for row in kv.scan(b"O", Some(b"P")) {
         let (key, _) = row.unwrap();
-        if key
-            .windows(part.len())
-            .any(|bytes| bytes == part.as_bytes())
-        {
+        if is_hit(&key) {
             batch.put(&key, b"?");
         }
     }
@@ -56,18 +107,15 @@ fn a_damaged_object_keeps_no_other_quarantined() {
     let store = mount(&drive);
     let swift = SwiftDrive::new(store.clone());
     swift.add_policy(0, PolicyKind::Replication).unwrap();
-    let data = FileName {
-        timestamp: Timestamp::new(1, 0).unwrap(),
-        kind: Kind::Data,
-    };
     for number in 1..=3 {
         let at = address(number);
-        swift.put(at, data, None, vec![number]).unwrap();
+        swift.put(at, data(), None, vec![number]).unwrap();
         swift.quarantine(at, None).unwrap();
     }
     drop(swift);
     let spoiled = address(2).hash.to_string();
-    let swift = SwiftDrive::new(with_damaged_records(store, &drive, &spoiled));
+    let store = with_damaged_records(store, &drive, |key| contains(key, &spoiled));
+    let swift = SwiftDrive::new(store);
     // Each time: what is damaged does not go away.
     for gone in [2, 0] {
         let refused = swift.empty_quarantine(0).unwrap_err();
@@ -80,6 +128,97 @@ fn a_damaged_object_keeps_no_other_quarantined() {
             panic!("{said}");
         };
         assert_eq!((removed, left), (gone, 1));
-        assert_eq!(swift.quarantined(0, 9).unwrap(), [(address(2), vec![data])]);
+        assert_eq!(
+            swift.quarantined(0, 9).unwrap(),
+            [(address(2), vec![data()])]
+        );
     }
+}
+
+/// Unmounts, repairs, and mounts again.
+fn repaired(store: Store, drive: &Arc<MemoryDrive>) -> Store {
+    store.unmount().unwrap();
+    drop(store);
+    let options = MountOptions::new(KvLog);
+    Store::repair(drive.clone(), &options, &mut |_| true, &mut |_, _| {}).unwrap();
+    mount(drive)
+}
+
+/// Otherwise no other drive would send the object again.
+#[test]
+fn what_a_repair_gives_up_is_in_no_hash() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    for number in 1..=2 {
+        let at = neighbour(number);
+        swift.put(at, data(), None, vec![number]).unwrap();
+    }
+    let both = hashes_of(&[neighbour(1), neighbour(2)]);
+    assert_eq!(hashes(&swift), (both, 1));
+    drop(swift);
+    let lost = neighbour(2).hash.to_string();
+    let store = with_damaged_records(store, &drive, |key| contains(key, &lost));
+    let swift = SwiftDrive::new(repaired(store, &drive));
+    let left = hashes_of(&[neighbour(1)]);
+    assert_eq!(hashes(&swift), (left.clone(), 1));
+    assert_eq!(hashes(&swift), (left, 0));
+}
+
+#[test]
+fn a_damaged_suffix_keeps_no_hashes_of_others_away() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let objects = [neighbour(1), address(1), neighbour(2)];
+    for at in objects {
+        swift.put(at, data(), None, Vec::new()).unwrap();
+    }
+    let all = hashes_of(&objects);
+    assert_eq!(hashes(&swift), (all.clone(), 2));
+    drop(swift);
+    let store = with_damaged_records(store, &drive, |key| key.ends_with(b"0000000007/909"));
+    let swift = SwiftDrive::new(store.clone());
+    for _ in 0..2 {
+        // They cannot be kept.
+        assert_eq!(hashes(&swift), (all.clone(), 1));
+    }
+    drop(swift);
+    // The repair removes the suffix, whose objects are found again.
+    let swift = SwiftDrive::new(repaired(store, &drive));
+    assert_eq!(hashes(&swift), (all.clone(), 2));
+    assert_eq!(hashes(&swift), (all, 0));
+}
+
+#[test]
+fn suffixes_are_found_again_behind_a_salvage() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let large = written(&store, 1 << 20);
+    swift
+        .put(neighbour(1), data(), Some(large), Vec::new())
+        .unwrap();
+    hashes(&swift);
+    // The bytes of a small object are in the database alone, and so is what its transaction changes besides.
+    let small = written(&store, 100);
+    swift
+        .put(neighbour(2), data(), Some(small), Vec::new())
+        .unwrap();
+    drop(swift);
+    store.unmount().unwrap();
+    drop(store);
+    let to = mount(&formatted_as([2; 16]));
+    let salvage = Salvage::scan(drive, &mut |_, _| {}).unwrap();
+    let options = SalvageOptions {
+        to: Some(&to),
+        ..SalvageOptions::default()
+    };
+    salvage.copy(options, &mut |_, _| {}).unwrap();
+    let swift = SwiftDrive::new(to);
+    assert_eq!(swift.partitions(0, 0, 9).unwrap(), [7]);
+    assert_eq!(hashes(&swift), (hashes_of(&[neighbour(1)]), 1));
 }

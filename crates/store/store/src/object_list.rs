@@ -41,6 +41,23 @@ impl Store {
         let found = list(&*kv, &kind, prefix.as_ref(), from.as_ref(), limit)?;
         Ok(named(collection, found))
     }
+
+    /// The name from which [`Self::list_damaged`] can go on after it has failed at `from`, because rows of the database
+    /// there cannot be read; `None` if there are no more rows.
+    ///
+    /// # Errors
+    /// Other rows of the database cannot be read either, as when the drive is gone.
+    pub fn after_damage(
+        &self,
+        collection: &str,
+        prefix: impl AsRef<[u8]>,
+        from: impl AsRef<[u8]>,
+    ) -> Result<Option<Name>> {
+        let _request = self.inner.requests.begin();
+        let kind = self.kind(collection)?;
+        let kv = self.inner.kv()?;
+        after_damage(&*kv, &kind, prefix.as_ref(), from.as_ref())
+    }
 }
 
 /// Names the objects in the errors of a listing of `collection`.
