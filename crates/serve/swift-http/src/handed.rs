@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, interval_at};
 
-/// How long the client may take no frame.
+/// How long the client may leave an answer untaken.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So often a frame says that this goes on.
+/// So often a frame says that this goes on. The body stands still while a frame is not taken, and there is room for some
+/// hundred frames: a client that takes none for as long is gone.
 const BEAT: Duration = Duration::from_millis(500);
 
 /// A socket that was handed over, and the message that came with it.
@@ -119,7 +120,7 @@ async fn watched(
                 let is_news = busy || passed != told;
                 let news = if is_news { json(&Passed { passed, busy }) } else { Vec::new() };
                 told = passed;
-                handover.answer(&news, PATIENCE).await.ok()?;
+                handover.answer(&news, BEAT).await.ok()?;
             }
         }
     }
