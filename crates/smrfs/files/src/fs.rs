@@ -194,7 +194,7 @@ impl FileSystem {
         // Frames of a file system whose heads were wiped are searched for after the end too, so the generation has a
         // random part.
         let number = u64::from(u32::from_le_bytes([a, b, c, d])) << 8;
-        let highest = Log::highest(&*device, &layout)?.max(number);
+        let highest = Log::highest(&*device, &layout).max(number);
         for zone in layout.first_zone..layout.first_zone + layout.zones {
             let zone = zone::ZoneId(zone);
             if device.report_zone(zone)?.write_pointer_valid() {

@@ -150,17 +150,19 @@ impl Frames<'_> {
     }
 }
 
-/// Whether a drive has the head of a file system of smrfs, valid or damaged.
+/// Whether a drive has the head of a file system of smrfs, valid or damaged. A head that cannot be read is an error only
+/// if the other one says nothing.
 pub fn is_there(device: &dyn ZonedDevice, layout: &Layout) -> Result<bool> {
+    let mut unread = None;
     for slot in &layout.slots {
-        let mut frames = frames(device, slot);
-        match frames.frame(0)? {
-            Ok((parsed, _)) if parsed.header.kind == Kind::Head => return Ok(true),
-            Err(NoFrame::Version(_) | NoFrame::Damaged) => return Ok(true),
-            Ok(_) | Err(NoFrame::Nothing) => {}
+        match frames(device, slot).frame(0) {
+            Ok(Ok((parsed, _))) if parsed.header.kind == Kind::Head => return Ok(true),
+            Ok(Err(NoFrame::Version(_) | NoFrame::Damaged)) => return Ok(true),
+            Ok(Ok(_) | Err(NoFrame::Nothing)) => {}
+            Err(error) => unread = Some(error),
         }
     }
-    Ok(false)
+    unread.map_or(Ok(false), |error| Err(error.into()))
 }
 
 /// Most bytes of a checkpoint in a slot.
@@ -225,18 +227,22 @@ impl Log {
     }
 
     /// The highest generation in any head that can be read; 0 without one.
-    pub fn highest(device: &dyn ZonedDevice, layout: &Layout) -> Result<u64> {
+    pub fn highest(device: &dyn ZonedDevice, layout: &Layout) -> u64 {
         let mut highest = 0;
         for slot in &layout.slots {
-            if let Ok((parsed, _)) = frames(device, slot).frame(0)? {
+            if let Ok(Ok((parsed, _))) = frames(device, slot).frame(0) {
                 highest = highest.max(parsed.header.generation);
             }
         }
-        Ok(highest)
+        highest
     }
 
     /// Finds the current slot and applies its records, group by group, to the state that `start` returns. `start` is
     /// called again if a slot turns out to be damaged.
+    ///
+    /// # Errors
+    /// [`Error::Drive`]: neither slot can be read. [`Error::NotFormatted`], [`Error::Version`],
+    /// [`Error::DamagedMetadata`]: what was read.
     pub fn read<S>(
         device: Arc<dyn ZonedDevice>,
         layout: Layout,
@@ -246,6 +252,7 @@ impl Log {
     ) -> Result<(Found, S)> {
         let mut heads = [None, None];
         let (mut seen, mut unreadable) = (None, None);
+        let mut failed = [None, None];
         for (index, slot) in layout.slots.iter().enumerate() {
             let mut frames = frames(&*device, slot);
             let head = match frames.frame(0) {
@@ -254,6 +261,7 @@ impl Log {
                     let what = format!("copy {index} cannot be read: {error}");
                     seen.get_or_insert(Error::metadata(what.clone()));
                     unreadable = Some(what);
+                    failed[index] = Some(error);
                     continue;
                 }
             };
@@ -283,7 +291,10 @@ impl Log {
         }
         let highest = heads.into_iter().flatten().max();
         let Some(highest) = highest else {
-            return Err(seen.unwrap_or(Error::NotFormatted));
+            return Err(match failed {
+                [Some(error), Some(_)] => error.into(),
+                _ => seen.unwrap_or(Error::NotFormatted),
+            });
         };
         let mut order = [0, 1];
         order.sort_by_key(|index| std::cmp::Reverse(heads[*index]));
@@ -320,13 +331,15 @@ impl Log {
                 let state = state.get_or_insert_with(|| start(shape));
                 apply(state, record)
             };
-            let scanned =
-                scan(&*device, &layout, index, &mut take).map_err(|error| match error {
-                    Error::Drive(error) => {
-                        Error::metadata(format!("copy {index} cannot be read: {error}"))
-                    }
-                    error => error,
-                })?;
+            let scanned = match scan(&*device, &layout, index, &mut take) {
+                // An unfinished checkpoint, of which a power cut tore a block; else the other slot names it.
+                Err(Error::Drive(error)) => {
+                    unreadable = Some(format!("copy {index} cannot be read: {error}"));
+                    failed[index] = Some(error);
+                    continue;
+                }
+                scanned => scanned?,
+            };
             if let Some(scanned) = scanned {
                 rooms[index] = scanned.room;
                 if let Some(error) = &scanned.unread {
@@ -339,17 +352,25 @@ impl Log {
                 }
             }
         }
+        let why = || {
+            let why = unreadable.as_ref();
+            why.map_or_else(String::new, |why| format!(" ({why})"))
+        };
         let Some((scanned, state)) = chosen else {
-            return Err(Error::metadata(
-                "neither copy has a whole checkpoint; only a backup helps",
-            ));
+            return Err(match failed {
+                [Some(error), Some(_)] => error.into(),
+                _ => Error::metadata(format!(
+                    "neither copy has a whole checkpoint{}; only a backup helps",
+                    why()
+                )),
+            });
         };
         let end = scanned.end;
         let later = scanned.moved.into_iter().chain(moved).max();
         if let Some(later) = later.filter(|later| *later > end.generation) {
-            let why = unreadable.map_or_else(String::new, |why| format!(" ({why})"));
             return Err(Error::metadata(format!(
-                "checkpoint {later} was written and cannot be read{why}; {} is older",
+                "checkpoint {later} was written and cannot be read{}; {} is older",
+                why(),
                 end.generation
             )));
         }

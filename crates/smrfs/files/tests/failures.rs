@@ -678,6 +678,90 @@ fn metadata_whose_end_cannot_be_read_can_be_read() {
     assert!(older > 2 && damaged > 5, "{older} {damaged}");
 }
 
+/// The power goes during a checkpoint, and a block of it cannot be read any more. The other copy has everything: it can be
+/// read, and nothing is written over what is unknown. If it names that checkpoint, there was more.
+#[test]
+fn a_checkpoint_that_a_power_cut_tore_leaves_the_other_copy() {
+    let (copy, block) = (12 * 256 * KIB, 4096);
+    let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
+    let runtime = mkfs(&inner, &MkfsOptions::default());
+    let mount = |device: Arc<dyn ZonedDevice>, read_only| {
+        let options = MountOptions {
+            read_only,
+            ..MountOptions::default()
+        };
+        FileSystem::mount(device, runtime.clone(), options)
+    };
+    let fs = mount(inner.clone(), false).unwrap();
+    for n in 0..100 {
+        let name = format!("{n:0>200}").into_bytes();
+        fs.create(ROOT, &name, new_file()).unwrap();
+    }
+    let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+    fs.write(ino, 0, &[5; 20_000]).unwrap();
+    fs.sync().unwrap();
+    let all = seen(&fs, []).unwrap();
+    // The second copy is in use, and does not name a checkpoint in the first one.
+    let torn = Arc::new(inner.snapshot());
+    fs.seal().unwrap();
+    drop(fs);
+    let mut zone = vec![0; 256 << 10];
+    for at in (0..copy).step_by(zone.len()) {
+        inner.read(ByteOffset(at), &mut zone).unwrap();
+        torn.write(ByteOffset(at), &zone).unwrap();
+    }
+    let unreadable = |drive: &Arc<MemoryDrive>, blocks| {
+        Arc::new(Changed {
+            drive: drive.clone(),
+            change: Unreadable(blocks),
+        })
+    };
+    for at in [block, 3 * block] {
+        let device = unreadable(&torn, [at, u64::MAX]);
+        let refused = mount(device.clone(), false).unwrap_err();
+        assert!(matches!(refused, Error::Unwritable(_)), "{refused}");
+        let fs = mount(device, true).unwrap();
+        assert_eq!(seen(&fs, []).unwrap(), all);
+        assert!(fs.check(false).errors.contains_key("metadata"));
+        let named = mount(unreadable(&inner, [at, u64::MAX]), true).unwrap_err();
+        assert!(matches!(named, Error::DamagedMetadata { .. }), "{named}");
+    }
+    // A drive that does not answer is not damaged.
+    for blocks in [[0, copy], [block, copy + block]] {
+        let silent = mount(unreadable(&torn, blocks), true).unwrap_err();
+        assert!(matches!(silent, Error::Drive(_)), "{silent}");
+    }
+    // The torn block once anything is written over it: no checkpoint was finished there.
+    torn.write(ByteOffset(block), &[0; 4096]).unwrap();
+    let fs = mount(torn, false).unwrap();
+    assert_eq!(seen(&fs, []).unwrap(), all);
+    assert_clean(&fs);
+}
+
+/// Of two heads, one that cannot be read hides no file system, and keeps nobody from making another.
+#[test]
+fn a_head_that_cannot_be_read_hides_no_file_system() {
+    let copy = 12 * 256 * KIB;
+    let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
+    let unreadable = |blocks| {
+        Arc::new(Changed {
+            drive: inner.clone(),
+            change: Unreadable(blocks),
+        })
+    };
+    smrfs::is_there(&*unreadable([0, u64::MAX])).unwrap_err();
+    let (runtime, ..) = filled(&inner);
+    for blocks in [[0, u64::MAX], [copy, u64::MAX]] {
+        assert!(smrfs::is_there(&*unreadable(blocks)).unwrap());
+    }
+    smrfs::is_there(&*unreadable([0, copy])).unwrap_err();
+    let options = MkfsOptions::default();
+    FileSystem::mkfs(unreadable([0, copy]), &runtime, &options).unwrap();
+    let fs = FileSystem::mount(inner.clone(), runtime, MountOptions::default()).unwrap();
+    assert_eq!(fs.space().inodes, 1);
+    assert_clean(&fs);
+}
+
 /// What lies behind a block that cannot be read tells of damage before it all the same.
 #[test]
 fn damage_is_told_from_behind_what_cannot_be_read() {
