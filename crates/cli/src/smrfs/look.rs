@@ -225,9 +225,16 @@ pub fn dump(path: &Path, out: &mut Output) -> CommandResult {
     for (first, count) in &runs {
         out.line(format_args!("{first:>12}  {count}"))?;
     }
+    let lost = drive.lost();
+    for (first, end) in &lost {
+        out.line(format_args!(
+            "blocks {first} to {} count as readable, for their part of the bitmap is damaged",
+            end - 1
+        ))?;
+    }
     out.value(&json!({
         "blocks": what.blocks, "block_size": what.block_size, "unshingled": what.unshingled,
         "isolation_distance": what.isolation_distance, "no_overlap_range": what.no_overlap_range,
-        "readable": runs,
+        "readable": runs, "bitmap_lost": lost,
     }))
 }

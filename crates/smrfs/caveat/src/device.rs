@@ -9,6 +9,9 @@
 //! be lost while the damage is done. So the bitmap on the drive below gets bits before the write that damages, and
 //! loses them after the flush. Where no bitmap is kept there, [`CaveatDevice::damage_without_power`] returns these
 //! bits.
+//!
+//! The drive below stores each block as it was written last, so a lost piece of the bitmap damages nothing. Its blocks
+//! count as undamaged: whoever has checksums of them, as smrfs has, tells what was not written.
 
 use crate::bits::Bits;
 use crate::drive::{CaveatDrive, CaveatError, Parameters};
@@ -38,12 +41,9 @@ pub enum CaveatDeviceError {
         /// The version in the header.
         found: u32,
     },
-    /// The header or the bitmap fails its checksum or its bounds.
-    #[error("the Caveat-Scriptor drive's {what} cannot be read")]
-    Damaged {
-        /// Which structure is damaged.
-        what: &'static str,
-    },
+    /// The header fails its checksum or its bounds.
+    #[error("the Caveat-Scriptor drive's header cannot be read")]
+    Damaged,
     /// The shape does not fit the drive below.
     #[error("{0}")]
     Shape(String),
@@ -99,6 +99,9 @@ struct State {
     unflushed: Vec<(u64, u64)>,
     /// Ranges in which the stored bitmap may differ from [`Self::without_power`].
     unstored: Vec<(u64, u64)>,
+    /// Blocks, as first and end (exclusive), whose pieces of the bitmap were damaged when the drive was opened, and are
+    /// not rewritten since.
+    lost: Vec<(u64, u64)>,
 }
 
 impl std::fmt::Debug for CaveatDevice {
@@ -247,7 +250,8 @@ impl CaveatDevice {
     /// Opens the drive on `inner` (`caveat_open`).
     ///
     /// # Errors
-    /// [`CaveatDeviceError`]: there is no such drive, or its header or bitmap is damaged or of an unknown version.
+    /// [`CaveatDeviceError`]: there is no such drive, its header is damaged or of an unknown version, or the drive below
+    /// fails. For a damaged bitmap, see [`Self::lost`].
     pub fn open(inner: Arc<dyn ZonedDevice>) -> Result<Self, CaveatDeviceError> {
         let bytes = below(&*inner)?;
         let headers = headers(&*inner)?;
@@ -263,7 +267,7 @@ impl CaveatDevice {
             match others.max_by_key(rank) {
                 None | Some(NoHeader::Nothing) => CaveatDeviceError::NotThere,
                 Some(NoHeader::Version(found)) => CaveatDeviceError::Version { found },
-                Some(NoHeader::Damaged) => CaveatDeviceError::Damaged { what: "header" },
+                Some(NoHeader::Damaged) => CaveatDeviceError::Damaged,
             }
         })?;
         let Parameters {
@@ -277,13 +281,49 @@ impl CaveatDevice {
         }
         let mut damaged = Bits::new(blocks, true);
         let mut piece = vec![0; block_size as usize];
+        let mut lost = Vec::new();
         for number in 0..header.pieces() {
             let at = (1 + number) * u64::from(block_size);
-            inner.read(ByteOffset(at), &mut piece)?;
-            format::decode_piece(&piece, &mut damaged, number)
-                .ok_or(CaveatDeviceError::Damaged { what: "bitmap" })?;
+            let is_whole = match inner.read(ByteOffset(at), &mut piece) {
+                Ok(()) => format::decode_piece(&piece, &mut damaged, number).is_some(),
+                Err(ZoneError::Io { .. } | ZoneError::Offline { .. }) => false,
+                Err(error) => return Err(error.into()),
+            };
+            if !is_whole {
+                let first = number * format::piece_bits(block_size);
+                let end = (first + format::piece_bits(block_size)).min(blocks);
+                damaged.set(first, end, false);
+                lost.push((first, end));
+            }
         }
-        Self::of(inner, header, damaged, true)
+        let this = Self::of(inner, header, damaged, true)?;
+        this.state.lock().lost = lost;
+        Ok(this)
+    }
+
+    /// Blocks, as first and end (exclusive), whose part of the stored bitmap is damaged or cannot be read. They count as
+    /// undamaged, whatever was known of them.
+    pub fn lost(&self) -> Vec<(u64, u64)> {
+        self.state.lock().lost.clone()
+    }
+
+    /// Rewrites the damaged parts of the stored bitmap; `true` if there were any.
+    ///
+    /// # Errors
+    /// The drive below fails; the next call tries again.
+    pub fn mend_bitmap(&self) -> ZoneResult<bool> {
+        let storing = self.storing.lock();
+        let mut state = self.state.lock();
+        if state.lost.is_empty() {
+            return Ok(false);
+        }
+        let lost = state.lost.clone();
+        state.unstored.extend(lost);
+        self.keep(state)?;
+        drop(storing);
+        self.inner.flush()?;
+        self.state.lock().lost.clear();
+        Ok(true)
     }
 
     /// A drive whose bitmap is in memory alone, and takes neither space nor time of `inner`. `damaged` is what
@@ -343,6 +383,7 @@ impl CaveatDevice {
                 pending: Bits::new(blocks, false),
                 unflushed: Vec::new(),
                 unstored: Vec::new(),
+                lost: Vec::new(),
             }),
             storing: Mutex::default(),
         })
@@ -654,12 +695,19 @@ mod tests {
             drive.read(at(22), &mut bytes),
             Err(ZoneError::Io { .. })
         ));
+        assert!(drive.lost().is_empty());
         drop(drive);
+        // The bitmap, as a power cut may leave it: no data is lost.
         below.write(at(1), &[0; BLOCK]).unwrap();
-        assert!(matches!(
-            CaveatDevice::open(below),
-            Err(CaveatDeviceError::Damaged { .. })
-        ));
+        let drive = CaveatDevice::open(below.clone()).unwrap();
+        assert_eq!(drive.lost(), [(0, 7 * 16)]);
+        drive.read(at(21), &mut bytes).unwrap();
+        assert_eq!(bytes, [2; BLOCK]);
+        assert!(drive.mend_bitmap().unwrap());
+        assert!(!drive.mend_bitmap().unwrap());
+        drive.write(at(20), &[3; BLOCK]).unwrap();
+        let drive = CaveatDevice::open(below).unwrap();
+        assert_eq!((drive.lost(), drive.damaged(0, 112)), (vec![], Some(22)));
     }
 
     #[test]
@@ -689,7 +737,7 @@ mod tests {
             assert!(is_there(&*below).unwrap());
             assert!(matches!(
                 CaveatDevice::open(below),
-                Err(CaveatDeviceError::Damaged { what: "header" })
+                Err(CaveatDeviceError::Damaged)
             ));
         }
     }

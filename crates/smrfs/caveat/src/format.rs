@@ -66,7 +66,7 @@ impl Header {
     }
 
     const fn pieces_of(blocks: u64, block_size: u32) -> u64 {
-        blocks.div_ceil((block_size as u64 - SUM as u64) * 8)
+        blocks.div_ceil(piece_bits(block_size))
     }
 
     /// Number of blocks that the bitmap takes.
@@ -145,9 +145,14 @@ impl Header {
     }
 }
 
+/// Number of blocks whose bits a piece of the bitmap holds.
+pub const fn piece_bits(block_size: u32) -> u64 {
+    (block_size as u64 - SUM as u64) * 8
+}
+
 /// The piece of the bitmap that holds a block's bit.
 pub const fn piece_of(block: u64, block_size: u32) -> u64 {
-    block / ((block_size as u64 - SUM as u64) * 8)
+    block / piece_bits(block_size)
 }
 
 /// Encodes a piece of the bitmap: bits, 1 for a block that may be damaged, and their checksum.

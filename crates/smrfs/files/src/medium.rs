@@ -32,7 +32,7 @@ impl From<CaveatDeviceError> for Error {
         match error {
             CaveatDeviceError::Drive(error) => Self::Drive(error),
             CaveatDeviceError::NotThere => Self::NotFormatted,
-            error @ CaveatDeviceError::Damaged { .. } => Self::metadata(error.to_string()),
+            error @ CaveatDeviceError::Damaged => Self::metadata(error.to_string()),
             CaveatDeviceError::Version { found } => Self::Version {
                 what: "Caveat-Scriptor drive's format",
                 found,
@@ -58,23 +58,39 @@ impl Medium {
         log::is_there(&*self.device(), &self.layout()?)
     }
 
-    /// Describes a damaged header of a Caveat-Scriptor drive whose copy is whole; `None` if there is no damage.
-    pub(crate) fn damage(&self) -> Option<String> {
+    /// Describes damage to a Caveat-Scriptor drive that loses nothing: to its bitmap, or to one of two copies of its
+    /// header.
+    pub(crate) fn damage(&self) -> Vec<String> {
         let Self::Caveat(device) = self else {
-            return None;
+            return Vec::new();
         };
-        let copy = device.damaged_header()?;
-        Some(format!("copy {copy} of the Caveat-Scriptor drive's header"))
+        let header = device.damaged_header();
+        let header =
+            header.map(|copy| format!("copy {copy} of the Caveat-Scriptor drive's header"));
+        let bitmap = device.lost().into_iter().map(|(first, end)| {
+            format!(
+                "the Caveat-Scriptor drive's bitmap of blocks {first} to {}",
+                end - 1
+            )
+        });
+        header.into_iter().chain(bitmap).collect()
     }
 
-    /// Rewrites a damaged header from its copy.
+    /// Rewrites a damaged header from its copy, and damaged parts of the bitmap.
     pub(crate) fn mend(&self) -> Result<()> {
-        if let Self::Caveat(device) = self
-            && device.mend_header()?
-        {
-            tracing::warn!(
-                "a copy of the Caveat-Scriptor drive's header was damaged and is written anew"
-            );
+        let Self::Caveat(device) = self else {
+            return Ok(());
+        };
+        for (what, was_damaged) in [
+            ("a copy of the header", device.mend_header()?),
+            ("a part of the bitmap", device.mend_bitmap()?),
+        ] {
+            if was_damaged {
+                tracing::warn!(
+                    what,
+                    "the Caveat-Scriptor drive was damaged; this is written anew"
+                );
+            }
         }
         Ok(())
     }

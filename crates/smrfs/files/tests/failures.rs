@@ -526,6 +526,46 @@ fn a_damaged_header_of_a_caveat_drive_has_a_copy() {
     }
 }
 
+/// A power cut tears the bitmap of a Caveat-Scriptor drive, or leaves it unreadable. The drive below has all data: all files
+/// are there, a check says what is damaged, and a mount for writing mends it.
+#[test]
+fn a_bitmap_that_a_power_cut_tore_loses_nothing() {
+    let inner = Arc::new(MemoryDrive::new(geometry(40, 40)).unwrap());
+    let shape = CaveatShape {
+        block_size: 4096,
+        isolation_distance: 16,
+        no_overlap_range: 6,
+        unshingled_bytes: 1 << 20,
+    };
+    CaveatDevice::create(inner.clone(), &shape).unwrap();
+    let (runtime, _, all) = filled(&inner);
+    let piece = 4096;
+    let mount = |block: u64, read_only| {
+        let device = Arc::new(Changed {
+            drive: inner.clone(),
+            change: Unreadable([block; 2]),
+        });
+        let options = MountOptions {
+            read_only,
+            ..MountOptions::default()
+        };
+        FileSystem::mount(device, runtime.clone(), options).unwrap()
+    };
+    for unreadable in [u64::MAX, piece] {
+        inner.decay(ZoneAddress::new(ZoneId(0), piece), 512, |bytes| {
+            bytes.fill(7);
+        });
+        let fs = mount(unreadable, true);
+        assert_eq!(seen(&fs, []).unwrap(), all);
+        assert_eq!(fs.check(true).errors.get("metadata"), Some(&1));
+        drop(fs);
+        let fs = mount(unreadable, false);
+        assert_eq!(seen(&fs, []).unwrap(), all);
+        drop(fs);
+        assert_clean(&mount(u64::MAX, true));
+    }
+}
+
 /// A checkpoint resets the zones of the older copy one by one, and the power goes: whichever of them it took, the newer copy
 /// is as it was.
 #[test]
