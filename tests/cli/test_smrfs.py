@@ -245,6 +245,40 @@ def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_p
 
 
 @mounting
+def test_a_signal_takes_no_other_mount_away(zonestore, drive, caveat, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+
+    def top():
+        listed = subprocess.run(["findmnt", "-no", "FSTYPE", "--mountpoint", place], capture_output=True, text=True)
+        return listed.stdout.split()[-1:]
+
+    mounted = zonestore.start("smrfs", "mount", drive, place, "--foreground")
+    try:
+        assert str(place) in mounted.stdout.readline()
+        # Below another one it stays, and so does the other one.
+        subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+        mounted.terminate()
+        assert "mounted over it" in mounted.stderr.readline()
+        assert "no file system of smrfs" in zonestore.try_("smrfs", "unmount", place).failed(3)
+        assert top() == ["tmpfs"]
+        subprocess.run(["umount", place], check=True)
+        # It is in no tree any more, and another drive is in its place.
+        with open(place / "open", "wb"):
+            subprocess.run(["umount", "-l", place], check=True)
+            zonestore("smrfs", "mount", caveat, place)
+            mounted.terminate()
+            assert "files in it are open" in mounted.stderr.readline()
+            assert top() == ["fuse.smrfs"]
+        assert mounted.wait(timeout=TIMEOUT) == 0
+        unmount(zonestore, caveat, place)
+    finally:
+        mounted.kill()
+        while subprocess.run(["umount", "-l", place], check=False, capture_output=True).returncode == 0:
+            pass
+
+
+@mounting
 def test_a_full_host_is_no_broken_drive(zonestore, tmp_path):
     host, place = tmp_path / "host", tmp_path / "mnt"
     host.mkdir()

@@ -56,10 +56,10 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         made.hint("mounting needs /dev/fuse, and root or fusermount3")
     })?;
     let mut signals = Signals::new(terminal::ending_signals())?;
-    let place = directory.clone();
+    let place = mounted.place().clone();
     let unmount = move || {
         for _ in signals.forever() {
-            if let Err(error) = smrfs_fuse::unmount(&place) {
+            if let Err(error) = place.unmount() {
                 tracing::error!(%error, "cannot be unmounted");
             }
         }

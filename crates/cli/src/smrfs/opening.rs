@@ -20,29 +20,25 @@ const TRIES_UNASKED: u32 = 50;
 /// Number of attempts before the user is told why the command waits.
 const TRIES_UNSAID: u32 = 100;
 
-/// Sources and directories of our FUSE mounts, as the kernel lists them.
-pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    list.lines().filter_map(mounted).collect()
+/// The directory where a drive is mounted; `drive` is canonical.
+fn directory_of(drive: &Path) -> Option<PathBuf> {
+    let mut mounts = smrfs_fuse::mounts().unwrap_or_default().into_iter();
+    let mount = mounts.find(|mount| mount.is_smrfs && mount.source == drive)?;
+    Some(mount.directory)
 }
 
 /// The directory where a drive is mounted.
 pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
-    let drive = drive.canonicalize().ok()?;
-    let mut mounts = mounts().into_iter();
-    mounts
-        .find(|(source, _)| *source == drive)
-        .map(|(_, directory)| directory)
+    directory_of(&drive.canonicalize().ok()?)
 }
 
 /// The drive that is mounted at a directory.
 pub fn drive_at(directory: &Path) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
-    // The last mount hides earlier ones.
-    let mut mounts = mounts().into_iter().rev();
-    mounts
-        .find(|(_, place)| *place == directory)
-        .map(|(drive, _)| drive)
+    // The last mount hides earlier ones, of whatever kind it is.
+    let mut mounts = smrfs_fuse::mounts().unwrap_or_default().into_iter().rev();
+    let last = mounts.find(|mount| mount.directory == directory)?;
+    last.is_smrfs.then_some(last.source)
 }
 
 /// Whether the error is that of a mount whose process has ended.
@@ -85,32 +81,6 @@ pub fn not_mounted<T>(directory: &Path) -> CommandResult<T> {
     )
 }
 
-/// Parses source and directory of a line like `36 35 0:50 / /mnt rw - fuse.smrfs /srv/d.zoned rw`.
-fn mounted(line: &str) -> Option<(PathBuf, PathBuf)> {
-    let (place, what) = line.split_once(" - ")?;
-    let mut what = what.split(' ');
-    if what.next()? != "fuse.smrfs" {
-        return None;
-    }
-    let source = unescaped(what.next()?);
-    Some((source, unescaped(place.split(' ').nth(4)?)))
-}
-
-/// Decodes the octal escapes that the kernel writes for spaces and the like, such as `\\040`.
-fn unescaped(text: &str) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind.get(..3).filter(|_| *first == b'\\');
-        let code =
-            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 8).ok());
-        bytes.push(code.unwrap_or(*first));
-        rest = &behind[if code.is_some() { 3 } else { 0 }..];
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
-}
-
 /// Whether the process that has the drive is a mount that has left the tree, and so does its last commit. `None` if
 /// no process is found: it may have ended since, or be about to.
 fn is_ending(path: &Path) -> Option<bool> {
@@ -123,7 +93,7 @@ fn is_ending(path: &Path) -> Option<bool> {
     }
     let is_mount = is_mount(&line);
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    Some(is_mount && !mounts().iter().any(|(source, _)| *source == canonical))
+    Some(is_mount && directory_of(&canonical).is_none())
 }
 
 /// Whether the arguments of a process, each with a NUL behind it, are those of `smrfs mount`: no other program has them.
@@ -184,16 +154,6 @@ pub fn open(path: &Path, options: MountOptions) -> CommandResult<FileSystem> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn lines_of_the_kernel_are_read() {
-        let line = r"36 35 0:50 / /mnt/a\040b rw,relatime shared:1 - fuse.smrfs /srv/d\134.zoned rw,user_id=0";
-        let found = mounted(line).unwrap();
-        assert_eq!(
-            found,
-            (PathBuf::from(r"/srv/d\.zoned"), PathBuf::from("/mnt/a b"))
-        );
-        assert_eq!(mounted("36 35 0:50 / / rw - ext4 /dev/sda rw"), None);
-    }
     #[test]
     fn a_mount_is_known_by_its_arguments() {
         assert!(is_mount(b"zonestore\0smrfs\0mount\0d.zoned\0mnt\0"));

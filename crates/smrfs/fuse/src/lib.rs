@@ -2,11 +2,13 @@
 //! background thread commits periodically, and cleans bands before they run out.
 
 mod adaptor;
+mod mounts;
 mod translate;
 
 use adaptor::Adaptor;
 pub use adaptor::STATUS;
 use fuser::{Config, MountOption, SessionACL};
+pub use mounts::{Listed, mounts};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
@@ -58,15 +60,47 @@ impl Default for Options {
     }
 }
 
+/// Where a file system is mounted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Device number of the mount: another file system may be mounted at the path later.
+    device: u64,
+    /// As the number may be given to another mount once this one has ended.
+    source: PathBuf,
+}
+
+impl Place {
+    /// As [`unmount`], but leaves another file system alone that hides this one, or has come in its place.
+    ///
+    /// # Errors
+    /// The path shows another file system, or the kernel refuses.
+    pub fn unmount(&self) -> io::Result<()> {
+        self.check()?;
+        unmount(&self.path)
+    }
+
+    /// An error if the path does not show this mount.
+    fn check(&self) -> io::Result<()> {
+        let mut here = mounts()?;
+        here.retain(|mount| mount.directory == self.path);
+        let is_this = |mount: &Listed| mount.device == self.device && mount.source == self.source;
+        let why = match here.last() {
+            Some(last) if is_this(last) => return Ok(()),
+            _ if here.iter().any(is_this) => "another file system is mounted over it",
+            _ => "it is unmounted, and files in it are open",
+        };
+        Err(io::Error::other(why))
+    }
+}
+
 /// A mounted file system. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mounted {
     /// Thread that answers the kernel's requests until the unmount.
     answering: Option<JoinHandle<io::Result<()>>>,
     fs: Arc<FileSystem>,
-    path: PathBuf,
-    /// Device number of the mount: another file system may be mounted at the path later.
-    device: u64,
+    place: Place,
     ticker: Option<JoinHandle<()>>,
     stop: Arc<Stop>,
 }
@@ -84,9 +118,11 @@ pub fn mount(
     path: &Path,
     options: &Options,
 ) -> io::Result<Mounted> {
+    let path = &path.canonicalize()?;
+    let is_root = rustix::process::geteuid().is_root();
     let mut config = Config::default();
     config.mount_options = vec![
-        MountOption::FSName(options.source.clone()),
+        MountOption::FSName(source(&options.source, is_root)),
         MountOption::DefaultPermissions,
         MountOption::NoAtime,
         if options.read_only {
@@ -98,7 +134,6 @@ pub fn mount(
     // If root mounts, the kernel honours device files and set-user-id programs, as on any file system, unless told not
     // to. It gets the file-system type too, by which umount(8) looks for a helper; for other users, `fusermount3`
     // passes it, and both restrictions.
-    let is_root = rustix::process::geteuid().is_root();
     config.mount_options.push(match is_root {
         true => MountOption::CUSTOM("subtype=smrfs".to_owned()),
         false => MountOption::Subtype("smrfs".to_owned()),
@@ -130,8 +165,11 @@ pub fn mount(
     let mut mounted = Mounted {
         answering: Some(answering),
         fs,
-        path: path.to_owned(),
-        device: there.dev(),
+        place: Place {
+            path: path.clone(),
+            device: there.dev(),
+            source: PathBuf::from(&options.source),
+        },
         ticker: None,
         stop: Arc::new(Stop::default()),
     };
@@ -142,6 +180,14 @@ pub fn mount(
         mounted.ticker = Some(ticker);
     }
     Ok(mounted)
+}
+
+/// The source as an option of the mount. `fusermount3` takes options apart at commas that have no backslash in front.
+fn source(name: &str, is_root: bool) -> String {
+    match is_root {
+        true => name.to_owned(),
+        false => name.replace('\\', r"\\").replace(',', r"\,"),
+    }
 }
 
 /// Unmounts the file system at `path` even while files in it are open: it leaves the tree at once, and ends when the
@@ -203,6 +249,11 @@ impl Mounted {
         &self.fs
     }
 
+    /// Where the file system is mounted.
+    pub const fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Waits until the file system is unmounted from outside, and makes all changes durable.
     pub fn wait(mut self) -> io::Result<()> {
         let answered = self.answered();
@@ -239,14 +290,10 @@ impl Mounted {
             if self.answering.as_ref().is_none_or(JoinHandle::is_finished) {
                 return Ok(());
             }
-            if std::fs::metadata(&self.path).is_ok_and(|there| there.dev() != self.device) {
-                return Err(io::Error::other(
-                    "it is unmounted, and files in it are open",
-                ));
-            }
-            match rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty()) {
+            self.place.check()?;
+            match rustix::mount::unmount(&self.place.path, rustix::mount::UnmountFlags::empty()) {
                 Err(Errno::BUSY) => {}
-                Err(Errno::PERM) => return unmount(&self.path),
+                Err(Errno::PERM) => return unmount(&self.place.path),
                 left => return Ok(left?),
             }
             self.stop.changed.wait_for(&mut is_wanted, BETWEEN_TRIES);
@@ -279,9 +326,27 @@ impl Drop for Mounted {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use smrfs::Error;
+
+    /// As `fusermount3` reads options.
+    #[test]
+    fn a_source_comes_back_out_of_the_options() {
+        let name = r"/srv/a,b\c\,d.zoned";
+        assert_eq!(source(name, true), name);
+        let option = source(name, false) + ",ro";
+        let (mut read, mut rest) = (String::new(), option.chars());
+        while let Some(next) = rest.next().filter(|next| *next != ',') {
+            read.push(if next == '\\' {
+                rest.next().unwrap()
+            } else {
+                next
+            });
+        }
+        assert_eq!((&*read, rest.as_str()), (name, "ro"));
+    }
 
     #[test]
     fn a_failure_is_logged_again_after_a_success_or_another_failure() {

@@ -339,10 +339,15 @@ fn a_mount_that_is_gone_unmounts_no_other() {
     let (mut first, second) = (Place::new(16), Place::new(16));
     let at = first.directory.path().to_owned();
     smrfs_fuse::unmount(&at).unwrap();
-    let options = Options::default();
+    let options = Options {
+        source: "other".to_owned(),
+        ..Options::default()
+    };
     let fs = second.mounted.as_ref().unwrap().fs().clone();
     let other = smrfs_fuse::mount(fs, &Runtime::system(), &at, &options).unwrap();
-    first.mounted.take().unwrap().wait().unwrap();
+    let gone = first.mounted.take().unwrap();
+    gone.place().unmount().unwrap_err();
+    gone.wait().unwrap();
     fs::write(at.join("here"), b"").unwrap();
     assert!(second.directory.path().join("here").exists());
     other.unmount().unwrap();
