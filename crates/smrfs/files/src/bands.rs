@@ -225,15 +225,22 @@ impl Bands {
         }))
     }
 
-    /// Closes the stream's open zone. If it has room, it becomes a partial one.
+    /// Closes the stream's open zone. If it has room, it becomes a partial one. If what is left of it holds no block, it
+    /// is finished, for it would stay active.
     fn close(&mut self, stream: Stream) {
         if let Some(zone) = self.open[stream as usize].take() {
             self.filled += 1;
             let filled = self.filled;
-            let band = self.band_mut(zone);
-            band.filled_at = filled;
-            if band.written < self.zone_blocks {
+            self.band_mut(zone).filled_at = filled;
+            if self.room_of(zone) > 0 {
                 self.partial.insert(zone);
+            } else if !self
+                .device
+                .geometry()
+                .zone_capacity
+                .is_multiple_of(self.block)
+            {
+                self.finish(zone);
             }
         }
     }

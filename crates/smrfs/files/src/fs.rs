@@ -173,7 +173,7 @@ impl FileSystem {
     /// # Errors
     /// The option or the property of the drive that prevents it.
     pub fn check_mkfs(medium: &Medium, options: &MkfsOptions) -> Result<()> {
-        medium.layout()?;
+        medium.layout()?.check_active(medium.device().geometry())?;
         if options.label.len() > 255 {
             return Err(Error::Options("a label has at most 255 bytes".into()));
         }

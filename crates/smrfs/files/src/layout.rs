@@ -137,6 +137,23 @@ impl Layout {
             zones,
         })
     }
+
+    /// Checks that files can be written, cleaned and committed at once.
+    ///
+    /// # Errors
+    /// [`Error::Shape`]: the drive allows too few active zones.
+    pub fn check_active(&self, geometry: &Geometry) -> Result<()> {
+        // One for users' data and one for moved data. The end of each copy of the metadata in sequential zones is
+        // another one.
+        let metadata = self.slots.iter().filter(|slot| !slot.zones.is_empty());
+        let (most, least) = (geometry.max_active_zones, 2 + metadata.count() as u32);
+        if (1..least).contains(&most) {
+            return Err(Error::Shape(format!(
+                "{least} active zones are needed, and the drive allows {most}"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Layout {

@@ -966,6 +966,74 @@ fn without_zones() -> (FileSystem, u64) {
     (fs, other)
 }
 
+/// Overwrites files at random on a drive of this geometry, until some are cleaned.
+fn clean_with_few_active(geometry: Geometry, options: &MkfsOptions) {
+    let device = Arc::new(MemoryDrive::new(geometry).unwrap());
+    let runtime = mkfs(&device, options);
+    let mount =
+        || FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    let mut fs = mount();
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut files = Vec::new();
+    for n in 0..20_u8 {
+        let ino = fs.create(ROOT, &[b'a' + n], new_file()).unwrap().ino;
+        fs.write(ino, 0, &[n; 100_000]).unwrap();
+        files.push((ino, n));
+    }
+    for turn in 0..150_u8 {
+        let file = random.usize(0..files.len());
+        fs.write(files[file].0, 0, &[turn; 60_000]).unwrap();
+        files[file].1 = turn;
+        fs.sync().unwrap();
+        if turn == 75 {
+            drop(fs);
+            fs = mount();
+        }
+    }
+    while fs.counts().moved_bytes == 0 {
+        assert!(fs.clean(Pressure::Any).unwrap());
+    }
+    for (n, (ino, byte)) in files.iter().enumerate() {
+        let found = contents(&fs, *ino).unwrap();
+        let was_written = found[..60_000].iter().all(|found| found == byte);
+        let is_old = found[60_000..].iter().all(|found| *found == n as u8);
+        assert!(was_written && is_old && found.len() == 100_000, "{n}");
+    }
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_drive_with_too_few_active_zones_is_refused() {
+    let options = MkfsOptions::default();
+    for (conventional, least) in [(0, 4), (4, 2)] {
+        let active = |zones| Geometry {
+            max_open_zones: zones,
+            max_active_zones: zones,
+            ..geometry(30, conventional)
+        };
+        let few = Arc::new(MemoryDrive::new(active(least - 1)).unwrap());
+        let few = FileSystem::mkfs(few, &Runtime::seeded(1), &options).unwrap_err();
+        assert!(matches!(few, Error::Shape(_)), "{few}");
+        clean_with_few_active(active(least), &options);
+    }
+}
+
+/// The end of a zone that holds no block does not keep it active.
+#[test]
+fn zones_that_are_no_multiple_of_a_block_are_finished() {
+    let options = MkfsOptions {
+        block_size: 8 << 10,
+        ..MkfsOptions::default()
+    };
+    let geometry = Geometry {
+        zone_capacity: 204 * KIB,
+        max_open_zones: 5,
+        max_active_zones: 5,
+        ..geometry(40, 0)
+    };
+    clean_with_few_active(geometry, &options);
+}
+
 /// Nothing can be committed, and much waits: what helps is not refused.
 #[test]
 fn removals_go_on_where_nothing_can_be_written() {
