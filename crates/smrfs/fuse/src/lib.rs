@@ -8,7 +8,7 @@ mod translate;
 use adaptor::Adaptor;
 pub use adaptor::STATUS;
 use fuser::{Config, MountOption, SessionACL};
-pub use mounts::{Listed, mounts};
+pub use mounts::{Mount, mounts};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
@@ -84,7 +84,7 @@ impl Place {
     fn check(&self) -> io::Result<()> {
         let mut here = mounts()?;
         here.retain(|mount| mount.directory == self.path);
-        let is_this = |mount: &Listed| mount.device == self.device && mount.source == self.source;
+        let is_this = |mount: &Mount| mount.device == self.device && mount.source == self.source;
         let why = match here.last() {
             Some(last) if is_this(last) => return Ok(()),
             _ if here.iter().any(is_this) => "another file system is mounted over it",

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// A mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Listed {
+pub struct Mount {
     /// Device number of the file system, the `st_dev` of its files.
     pub device: u64,
     /// The directory where it is mounted.
@@ -24,20 +24,20 @@ pub struct Listed {
 ///
 /// # Errors
 /// `/proc` cannot be read.
-pub fn mounts() -> io::Result<Vec<Listed>> {
+pub fn mounts() -> io::Result<Vec<Mount>> {
     let list = std::fs::read("/proc/self/mountinfo")?;
     let lines = list.split(|byte| *byte == b'\n');
-    Ok(lines.filter_map(listed).collect())
+    Ok(lines.filter_map(parsed).collect())
 }
 
 /// Parses a line like `36 35 0:50 / /mnt rw shared:1 - fuse.smrfs /srv/d.zoned rw`.
-fn listed(line: &[u8]) -> Option<Listed> {
+fn parsed(line: &[u8]) -> Option<Mount> {
     let mut words = line.split(|byte| *byte == b' ');
     let device = std::str::from_utf8(words.nth(2)?).ok()?;
     let (major, minor) = device.split_once(':')?;
     let directory = unescaped(words.nth(1)?);
     let mut what = words.skip_while(|word| *word != b"-").skip(1);
-    Some(Listed {
+    Some(Mount {
         device: libc::makedev(major.parse().ok()?, minor.parse().ok()?),
         directory,
         is_smrfs: what.next()? == b"fuse.smrfs",
@@ -67,16 +67,16 @@ mod tests {
     #[test]
     fn lines_of_the_kernel_are_read() {
         let line = br"36 35 0:50 / /mnt/a\040b rw,relatime shared:1 - fuse.smrfs /srv/d\134.zoned rw,user_id=0";
-        let expected = Listed {
+        let expected = Mount {
             device: 50,
             directory: PathBuf::from("/mnt/a b"),
             is_smrfs: true,
             source: PathBuf::from(r"/srv/d\.zoned"),
         };
-        assert_eq!(listed(line), Some(expected));
-        let other = listed(b"36 35 8:1 / / rw - ext4 /dev/sda rw").unwrap();
+        assert_eq!(parsed(line), Some(expected));
+        let other = parsed(b"36 35 8:1 / / rw - ext4 /dev/sda rw").unwrap();
         assert_eq!((other.device, other.is_smrfs), (0x801, false));
-        assert_eq!(listed(b""), None);
+        assert_eq!(parsed(b""), None);
         assert!(!mounts().unwrap().is_empty());
     }
 }
