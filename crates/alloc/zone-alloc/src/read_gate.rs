@@ -3,11 +3,14 @@
 //! A reader enters, looks its addresses up, declares the zones they are in, reads, and leaves. A thread that
 //! resets a zone first makes sure that no lookup finds an address in it any more, and then waits for the
 //! readers that entered before and may have found one. Readers never wait, neither for a reset nor for each
-//! other, and a read that hangs delays the reset of its own zones only.
+//! other, and a read that hangs delays the reset of its own zones only. The thread that resets may bound how long it
+//! waits.
 
 use runtime::sync::{Condvar, Mutex};
-use runtime::thread;
+use runtime::{Runtime, thread};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use zone::ZoneId;
 
 /// A set of zones that allocates no memory in the common case of one zone.
@@ -43,47 +46,51 @@ enum Places {
     /// The reader is still looking its addresses up: it may read anywhere.
     Unknown,
     In(Zones),
-    /// The zones of a reader that may stay for any length of time.
-    StaysIn(Zones),
 }
 
 impl Places {
-    fn is_in(&self, zone: ZoneId) -> bool {
+    fn has(&self, zone: ZoneId) -> bool {
         match self {
             Self::Unknown => true,
-            Self::In(zones) | Self::StaysIn(zones) => zones.has(zone),
+            Self::In(zones) => zones.has(zone),
         }
     }
+}
+
+struct Reader {
+    number: u64,
+    places: Places,
+    /// It may stay for any length of time: it has said so, or was waited for in vain.
+    stays: bool,
 }
 
 #[derive(Default)]
 struct State {
     /// The number of the reader that enters next.
     next: u64,
-    /// The readers that have entered, with their numbers, in any order; there are few at a time.
-    readers: Vec<(u64, Places)>,
+    /// The readers that have entered, in any order; there are few at a time.
+    readers: Vec<Reader>,
     /// Number of threads that wait to reset a zone.
     waiting: usize,
 }
 
 impl State {
-    /// The readers that entered before the one of this number.
-    fn before(&self, number: u64) -> impl Iterator<Item = &Places> {
-        let earlier = self.readers.iter().filter(move |(n, _)| *n < number);
-        earlier.map(|(_, places)| places)
+    /// The readers that entered before the one of this number and may read from `zone`.
+    fn before(&mut self, number: u64, zone: ZoneId) -> impl Iterator<Item = &mut Reader> {
+        let readers = self.readers.iter_mut();
+        readers.filter(move |reader| reader.number < number && reader.places.has(zone))
     }
 
     fn position(&self, number: u64) -> Option<usize> {
-        self.readers.iter().rposition(|(n, _)| *n == number)
+        self.readers.iter().rposition(|r| r.number == number)
     }
 
-    fn reads(&self, before: u64, zone: ZoneId) -> bool {
-        self.before(before).any(|places| places.is_in(zone))
+    fn reads(&mut self, before: u64, zone: ZoneId) -> bool {
+        self.before(before, zone).next().is_some()
     }
 
-    fn stays(&self, before: u64, zone: ZoneId) -> bool {
-        let mut earlier = self.before(before);
-        earlier.any(|p| matches!(p, Places::StaysIn(zones) if zones.has(zone)))
+    fn stays(&mut self, before: u64, zone: ZoneId) -> bool {
+        self.before(before, zone).any(|reader| reader.stays)
     }
 }
 
@@ -105,6 +112,9 @@ impl Part {
 }
 
 const PARTS: usize = 16;
+
+/// How often a thread that waits for readers looks at the clock.
+const LOOK_AT_CLOCK: Duration = Duration::from_millis(100);
 
 /// The readers of a drive's zones, which resets wait for.
 #[derive(Default)]
@@ -136,7 +146,11 @@ impl ReadGate {
         let mut state = self.parts[part].state.lock();
         let number = state.next;
         state.next += 1;
-        state.readers.push((number, places));
+        state.readers.push(Reader {
+            number,
+            places,
+            stays: false,
+        });
         drop(state);
         Reading {
             gate: self.clone(),
@@ -145,56 +159,90 @@ impl ReadGate {
         }
     }
 
-    /// Whether a reader that has entered can still read from `zone`, so that [`Self::wait_for_readers`] would
-    /// wait for it or return false.
+    /// Whether a reader that has entered can still read from `zone`.
     pub fn has_readers(&self, zone: ZoneId) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.state.lock().reads(u64::MAX, zone))
     }
 
-    /// Waits until no reader that entered before this call can still read from `zone`. The caller has made sure
-    /// that readers that enter later find no address in it. Returns false at once if one of the earlier readers
-    /// stays in the zone for longer than a read ([`Reading::stay_in`]).
-    #[must_use]
-    pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        // Readers that have entered a part so far have numbers below `next`; later ones have yet to look
-        // addresses up.
-        let mut before = [0; PARTS];
-        for (part, next) in self.parts.iter().zip(&mut before) {
-            let state = part.state.lock();
-            *next = state.next;
-            if state.stays(*next, zone) {
-                return false;
+    /// The zones that readers stay in now, so that [`Self::wait_at_most`] returns false for them at once.
+    pub fn stayed_in(&self) -> impl Fn(ZoneId) -> bool + use<> {
+        let (mut zones, mut anywhere) = (BTreeSet::new(), false);
+        for part in &self.parts {
+            for reader in part.state.lock().readers.iter().filter(|r| r.stays) {
+                match &reader.places {
+                    Places::Unknown => anywhere = true,
+                    Places::In(Zones::One(zone)) => _ = zones.insert(*zone),
+                    Places::In(Zones::Many(many)) => zones.extend(many),
+                }
             }
         }
-        self.parts.iter().zip(before).all(|(part, next)| {
+        move |zone| anywhere || zones.contains(&zone)
+    }
+
+    /// Waits until no reader that entered before this call can still read from `zone`. The caller has made sure
+    /// that readers that enter later find no address in it.
+    pub fn wait_for_readers(&self, zone: ZoneId) {
+        for (part, next) in self.parts.iter().zip(self.entered()) {
+            let mut state = part.state.lock();
+            state.waiting += 1;
+            while state.reads(next, zone) {
+                part.left.wait(&mut state);
+            }
+            state.waiting -= 1;
+        }
+    }
+
+    /// As [`Self::wait_for_readers`], for this time of `runtime`; false if a reader is still there then. The drive may
+    /// never answer it, so that reader counts from then on as one that stays ([`Reading::stay_in`]) until it says
+    /// where it reads next. Returns false at once if a reader stays in the zone.
+    #[must_use]
+    pub fn wait_at_most(&self, zone: ZoneId, time: Duration, runtime: &Runtime) -> bool {
+        let entered = self.entered();
+        let parts = || self.parts.iter().zip(entered);
+        if parts().any(|(part, next)| part.state.lock().stays(next, zone)) {
+            return false;
+        }
+        let until = runtime.now() + time;
+        parts().all(|(part, next)| {
             let mut state = part.state.lock();
             state.waiting += 1;
             while state.reads(next, zone) && !state.stays(next, zone) {
-                part.left.wait(&mut state);
+                let left = until.saturating_sub(runtime.now());
+                if left.is_zero() {
+                    state.before(next, zone).for_each(|r| r.stays = true);
+                } else {
+                    part.left.wait_for(&mut state, left.min(LOOK_AT_CLOCK));
+                }
             }
             state.waiting -= 1;
             !state.reads(next, zone)
         })
+    }
+
+    /// A number for each part that is above those of the readers in it; later ones have yet to look addresses up.
+    fn entered(&self) -> [u64; PARTS] {
+        self.parts.each_ref().map(|part| part.state.lock().next)
     }
 }
 
 impl Reading {
     /// Declares that the addresses found lie in these zones and are read now.
     pub fn only_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
-        self.set(Places::In(zones.into_iter().collect()));
+        self.set(zones.into_iter().collect(), false);
     }
 
     /// Declares that the addresses found lie in these zones and are read at any later time.
     pub fn stay_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
-        self.set(Places::StaysIn(zones.into_iter().collect()));
+        self.set(zones.into_iter().collect(), true);
     }
 
-    fn set(&self, places: Places) {
+    fn set(&self, zones: Zones, stays: bool) {
         let part = self.part();
         let mut state = part.state.lock();
         if let Some(at) = state.position(self.number) {
-            state.readers[at].1 = places;
+            state.readers[at].places = Places::In(zones);
+            state.readers[at].stays = stays;
         }
         part.wake(&state);
     }
@@ -236,11 +284,11 @@ mod tests {
         in_b.only_in([B]);
         drop(in_b);
         // Would never come back if it waited for the reader of A.
-        assert!(gate.wait_for_readers(B));
+        gate.wait_for_readers(B);
         let (waits, goes_on) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert!(gate.wait_for_readers(A));
+                gate.wait_for_readers(A);
                 waits.send(()).unwrap();
             });
             while waiting(&gate) == 0 {
@@ -267,7 +315,7 @@ mod tests {
                 }
                 assert!(!reset.is_finished());
                 drop(reading);
-                assert!(reset.join().unwrap());
+                reset.join().unwrap();
             });
         }
     }
@@ -283,7 +331,7 @@ mod tests {
             }
             assert!(!reset.is_finished());
             looking.only_in([B]);
-            assert!(reset.join().unwrap());
+            reset.join().unwrap();
         });
     }
 
@@ -292,7 +340,7 @@ mod tests {
         let gate = Arc::new(ReadGate::default());
         for zones in [vec![A], vec![A, A], vec![B, A, B], vec![B, B, A]] {
             let reading = gate.enter_in(zones.clone());
-            assert!(zones.contains(&B) || gate.wait_for_readers(B), "{zones:?}");
+            assert_eq!(gate.has_readers(B), zones.contains(&B), "{zones:?}");
             std::thread::scope(|scope| {
                 let reset = scope.spawn(|| gate.wait_for_readers(A));
                 while waiting(&gate) == 0 {
@@ -300,11 +348,16 @@ mod tests {
                 }
                 assert!(!reset.is_finished(), "{zones:?}");
                 drop(reading);
-                assert!(reset.join().unwrap());
+                reset.join().unwrap();
             });
         }
         drop(gate.enter_in([]));
-        assert!(gate.wait_for_readers(A));
+        gate.wait_for_readers(A);
+    }
+
+    /// The clock stands.
+    fn is_free(gate: &ReadGate, zone: ZoneId) -> bool {
+        gate.wait_at_most(zone, Duration::from_secs(1), &Runtime::seeded(0))
     }
 
     #[test]
@@ -312,11 +365,33 @@ mod tests {
         let gate = Arc::new(ReadGate::default());
         let stays = gate.enter();
         stays.stay_in([A]);
-        assert!(!gate.wait_for_readers(A));
-        assert!(gate.wait_for_readers(B));
+        assert!(!is_free(&gate, A) && is_free(&gate, B));
         assert!(gate.has_readers(A) && !gate.has_readers(B));
+        assert!(gate.stayed_in()(A) && !gate.stayed_in()(B));
         drop(stays);
-        assert!(!gate.has_readers(A));
-        assert!(gate.wait_for_readers(A));
+        assert!(!gate.has_readers(A) && !gate.stayed_in()(A));
+        assert!(is_free(&gate, A));
+    }
+
+    #[test]
+    fn a_reader_that_is_waited_for_in_vain_counts_as_staying_until_it_reads_elsewhere() {
+        let gate = Arc::new(ReadGate::default());
+        let hangs = |places: &dyn Fn(&Reading)| {
+            let reading = gate.enter();
+            places(&reading);
+            let runtime = Runtime::seeded(0);
+            assert!(!gate.wait_at_most(A, Duration::ZERO, &runtime));
+            assert!(!is_free(&gate, A) && gate.stayed_in()(A));
+            reading
+        };
+        let reads = hangs(&|reading| reading.only_in([A]));
+        assert!(is_free(&gate, B) && !gate.stayed_in()(B));
+        drop(reads);
+        let looks_up = hangs(&|_| {});
+        assert!(!is_free(&gate, B) && gate.stayed_in()(B));
+        looks_up.only_in([B]);
+        assert!(is_free(&gate, A) && !gate.stayed_in()(B));
+        drop(looks_up);
+        assert!(is_free(&gate, B));
     }
 }

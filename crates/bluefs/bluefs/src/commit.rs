@@ -157,7 +157,7 @@ impl Shared {
         let Some(zone) = left else {
             return Ok(());
         };
-        _ = self.gate.wait_for_readers(zone);
+        self.gate.wait_for_readers(zone);
         self.reset_freed(Some(zone))
     }
 

@@ -198,7 +198,7 @@ impl Shared {
         let (worn_out, zones): (Vec<_>, Vec<_>) = zones.partition(|zone| self.is_worn_out(*zone));
         let mut resets = appender::reset_or_retire(&zones, |zone| {
             // Waits until no reader is in the zone.
-            let _ = self.gate.wait_for_readers(zone);
+            self.gate.wait_for_readers(zone);
             self.empty(zone)
         })?;
         resets.broken.extend(worn_out);

@@ -338,12 +338,15 @@ impl Inner {
         };
         let choose = |zones: &[Candidate]| choose_under(pressure, zones);
         let short = self.freelist.candidates();
-        let Some(free) = self.device.host_free_bytes() else {
-            return choose(&short);
-        };
         // Half of the host's space that is kept for deletes may hold moved data; the rest is for their log.
-        let kept = self.kept_on_host();
-        let fits = |zone: &Candidate| free >= (kept / 2).saturating_add(zone.live);
+        let (free, kept) = match self.device.host_free_bytes() {
+            Some(free) => (free, self.kept_on_host()),
+            None => (u64::MAX, 0),
+        };
+        // What moves out of a zone that a reader stays in takes space, and the zone is not reset.
+        let is_kept = self.gate.stayed_in();
+        let fits =
+            |zone: &Candidate| !is_kept(zone.zone) && free >= (kept / 2).saturating_add(zone.live);
         if free >= kept && short.iter().all(fits) {
             return choose(&short);
         }

@@ -340,6 +340,8 @@ impl Drop for ObjectAt<'_> {
         self.store
             .open_maps
             .close(self.onode.segments.iter().map(|s| s.map));
+        // Leaves the zones that it has kept.
+        self.from = Extents::Now;
         self.store.cleaner.nudge();
     }
 }

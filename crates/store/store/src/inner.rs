@@ -56,6 +56,9 @@ use zone_alloc::{Owner, ReadGate, ZonePool};
 /// Failed writes and resets of a zone after which it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
 
+/// How long a reset waits for reads under way in its zone: longer than any takes that the drive answers.
+const READ_AT_MOST: Duration = Duration::from_secs(5);
+
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
     /// Commands that the drive has not answered yet.
@@ -266,8 +269,10 @@ impl Inner {
     /// Resets a zone that holds nothing live, and gives it back to the pool. False if a moment or a reader still needs
     /// the zone. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
-        // A moment that begins after this check holds only zones that have live data then, so not this one.
-        if self.freelist.is_held(zone) || self.freelist.is_written(zone) {
+        // A moment that begins after this check holds only zones that have live data then, so not this one. A zone that a
+        // reader stays in costs no write each time.
+        let is_kept = self.gate.stayed_in();
+        if self.freelist.is_held(zone) || self.freelist.is_written(zone) || is_kept(zone) {
             return Ok(false);
         }
         // Synced only if rows of a summary were copied or commits without a flush have emptied the zone. Otherwise the
@@ -326,8 +331,9 @@ impl Inner {
             self.pool.retire(zone);
             return Ok(true);
         }
-        if !self.gate.wait_for_readers(zone) {
-            // A reader has an object open whose old bytes lie in this zone: the cleaner tries again later.
+        if !self.gate.wait_at_most(zone, READ_AT_MOST, &self.runtime) {
+            // A reader has an object open whose old bytes lie in this zone, or the drive does not answer it: the cleaner
+            // tries again later.
             return Ok(false);
         }
         self.data_cache.zone_is_reset(zone);

@@ -75,12 +75,20 @@ pub(crate) fn load_freelist(
             freelist.set_aside_for_good(zone, why, what);
         }
         if drive.write_pointer_valid() && written < drive.capacity {
-            if live_end(kv, pool, zone, written)? > written {
-                // Data appended here would take the address of a lost extent, and be removed together with it.
-                let what = format!("zone {zone} ends at byte {written}, in front of live data");
+            // Data appended in front of live data would take the address of a lost extent, and be removed together with it.
+            let why_not = match live_end(kv, pool, zone, written) {
+                Ok(end) if end <= written => None,
+                Ok(_) => {
+                    found.lost.push(ZoneAddress::new(zone, written));
+                    Some(format!(
+                        "zone {zone} ends at byte {written}, in front of live data"
+                    ))
+                }
+                Err(error) => Some(format!("whether zone {zone} has all of its data: {error}")),
+            };
+            if let Some(what) = why_not {
                 tracing::error!(what, "a zone with object data is set aside");
                 freelist.set_aside(zone, SetAside::Unreadable, what);
-                found.lost.push(ZoneAddress::new(zone, written));
             }
             found.partly.push((zone, written));
         }

@@ -4,11 +4,13 @@
 use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Gate, Plan};
 use device::{MemoryDrive, ZonedDevice};
+use runtime::{Runtime, SimulatedClock};
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use store::{Attributes, Error, Store, Transaction};
+use store::{Attributes, Error, MountOptions, Store, Transaction};
 use zone::{ZoneCommand, ZoneCondition, ZoneId};
 
 /// Timeout; only a failing test waits this long.
@@ -110,6 +112,50 @@ fn a_stuck_read_holds_up_the_reset_of_its_zone_and_no_other_read() {
         gate.release();
         assert!(reading.join().unwrap().unwrap() == pattern(1, OBJECT));
         cleaning.join().unwrap();
+    });
+    assert_clean(&store);
+}
+
+/// Writers that need zones get others.
+#[test]
+fn a_stuck_read_keeps_no_other_zone_from_being_cleaned() {
+    let (drive, _) = filled();
+    let clock = Arc::new(SimulatedClock::default());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let at_its_time = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..options()
+    };
+    let store = Store::mount(device, at_its_time).unwrap();
+    let zone = zone_of(&store, &drive, "1");
+    let gate = Gate::new();
+    let stuck = Fault::Stuck(gate.clone());
+    drive.add(Plan::at(ZoneCommand::Read, 1, stuck).in_zone(zone));
+    let capacity = store.statfs().capacity_bytes;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read(&store, "1"));
+        gate.wait_until_stuck(1);
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                clock.advance(Duration::from_secs(1));
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        comes_back(&gate, || {
+            for number in 0..2 * capacity / OBJECT as u64 {
+                put(
+                    &store,
+                    &format!("new{}", number % 2),
+                    &pattern(number, OBJECT),
+                )
+                .unwrap();
+            }
+        });
+        assert!(!reading.is_finished());
+        gate.release();
+        assert!(reading.join().unwrap().unwrap() == pattern(1, OBJECT));
+        is_over.store(true, Ordering::Relaxed);
     });
     assert_clean(&store);
 }

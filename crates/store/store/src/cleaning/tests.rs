@@ -1,12 +1,12 @@
 //! Zones that are empty and cannot be given up.
 
 use crate::format::key;
-use crate::test_drive::changed_database::{Calls, Changed, failing_scan, unread};
+use crate::test_drive::changed_database::{Changed, Unread};
 use crate::test_drive::{drive, mount, options, put, remove};
 use crate::{MountOptions, Store};
-use kv::{Batch, Database, Durability, Scan};
+use kv::{Batch, Durability};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use zone::{ZoneAddress, ZoneCondition};
 
@@ -100,29 +100,28 @@ fn a_dead_zone_that_cannot_be_reset_is_set_aside() {
     assert!(left.contains(&zones[0]) && !left.contains(&zones[1]));
 }
 
-/// Rows that the drive does not read, by their keys or the beginning of a scan.
-#[derive(Default)]
-struct Unread(Mutex<Vec<Vec<u8>>>);
-
-impl Calls for Unread {
-    fn get(&self, database: &dyn Database, key: &[u8]) -> kv::Result<Option<Vec<u8>>> {
-        match self.0.lock().unwrap().iter().any(|bad| bad == key) {
-            true => Err(unread()),
-            false => database.get(key),
-        }
+/// What moves out of such a zone takes space, and gives none back before the reader has left.
+#[test]
+fn a_zone_that_a_reader_stays_in_is_cleaned_after_others_and_not_emptied_before() {
+    let store = mount(&drive());
+    let mut zones = Vec::new();
+    for name in ["first", "second"] {
+        put(&store, name);
+        put(&store, &format!("{name} live"));
+        store.seal_open_zones().unwrap();
+        zones.push(store.zones().last().unwrap().zone);
+        remove(&store, name);
     }
-
-    fn scan<'a>(
-        &'a self,
-        database: &'a dyn Database,
-        lower: &[u8],
-        upper: Option<&[u8]>,
-    ) -> Scan<'a> {
-        match self.0.lock().unwrap().iter().any(|bad| bad == lower) {
-            true => failing_scan(),
-            false => database.scan(lower, upper),
-        }
-    }
+    let has = |zone| store.zones().iter().any(|left| left.zone == zone);
+    let reading = store.inner.gate.enter();
+    reading.stay_in([zones[0]]);
+    let live = store.inner.freelist.wanted_in(zones[0]);
+    while store.clean_one().unwrap() {}
+    assert!(has(zones[0]) && !has(zones[1]));
+    assert_eq!(store.inner.freelist.wanted_in(zones[0]), live);
+    drop(reading);
+    while store.clean_one().unwrap() {}
+    assert!(!has(zones[0]));
 }
 
 /// A block of the database that the drive does not read may have rows of any zone.
@@ -152,7 +151,7 @@ fn rows_that_the_drive_does_not_read_keep_no_other_zone_from_being_cleaned() {
         }
     }
     let first_place = key::cleaning(ZoneAddress::new(zones[2], 0));
-    *rows.0.lock().unwrap() = vec![key::summaries(zones[0]), first_place];
+    *rows.0.lock() = vec![key::summaries(zones[0]), first_place];
     while store.clean_one().unwrap() {}
     let left: Vec<_> = store.zones().iter().map(|zone| zone.zone).collect();
     // What was moved may lie in the other dead zone now.

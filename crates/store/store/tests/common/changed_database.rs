@@ -3,6 +3,7 @@
 use bluefs::BlueFs;
 use kv::{Batch, Cursor, Database, Durability, Engine, Heal, Options, ReplayFilter, Result, Scan};
 use kv_log::KvLog;
+use runtime::sync::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub(crate) trait Calls: Send + Sync + 'static {
 }
 
 /// What a database says of rows that the drive does not read.
-pub(crate) fn unread() -> kv::Error {
+fn unread() -> kv::Error {
     kv::Error::Io {
         message: "a sector cannot be read".to_owned(),
     }
@@ -56,8 +57,40 @@ impl Cursor for Fails {
 }
 
 /// A walk over rows that the drive does not read.
-pub(crate) fn failing_scan() -> Scan<'static> {
+fn failing_scan() -> Scan<'static> {
     Box::new(Fails(Some(unread())))
+}
+
+/// Rows that the drive does not read: those with keys that begin with one of these, and scans that begin there.
+#[derive(Default)]
+pub(crate) struct Unread(pub Mutex<Vec<Vec<u8>>>);
+
+impl Unread {
+    fn has(&self, key: &[u8]) -> bool {
+        let rows = self.0.lock();
+        rows.iter().any(|row| key.starts_with(row))
+    }
+}
+
+impl Calls for Unread {
+    fn get(&self, database: &dyn Database, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self.has(key) {
+            true => Err(unread()),
+            false => database.get(key),
+        }
+    }
+
+    fn scan<'a>(
+        &'a self,
+        database: &'a dyn Database,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Scan<'a> {
+        match self.has(lower) {
+            true => failing_scan(),
+            false => database.scan(lower, upper),
+        }
+    }
 }
 
 /// An engine whose databases have such calls.
