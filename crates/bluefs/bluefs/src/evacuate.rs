@@ -8,9 +8,11 @@
 
 use crate::combine::{combined, right_copy};
 use crate::format::crc32c;
+use crate::format::log_record::NO_FILE;
 use crate::format::operation::{JournalOperation, Kind};
 use crate::moved_piece::{is_copy_of, keep_damage_known};
 use crate::node::{Node, Piece, push_piece, read_bytes};
+use crate::ring::unread;
 use crate::shared::Shared;
 use crate::slot::{Class, Filling, Slot};
 use crate::state::State;
@@ -360,11 +362,12 @@ impl Shared {
         zone: ZoneId,
         error: Error,
     ) -> MoveError {
-        if let Error::Drive(error) = &error {
-            self.notice(error);
-        }
-        if matches!(error, Error::Drive(ZoneError::PowerLost { .. })) {
-            return MoveError::Failed(error);
+        if let Error::Drive(of_drive) = &error {
+            self.notice(of_drive);
+            // While the drive reads nothing, that tells nothing about the zone.
+            if unread(&*self.drive, zone, of_drive.clone()).is_err() {
+                return MoveError::Failed(error);
+            }
         }
         let mut state = self.state.lock();
         // If the piece is not the file's any more, the zone may have been reset, and the bytes that were read are other
@@ -377,18 +380,26 @@ impl Shared {
     }
 
     /// Writes the part of `bytes` that fits the rest of the zone as one extent; `None` if not even one block fits.
+    ///
+    /// Behind a log the first block is a record without payload, so that the log's end is known whatever becomes of the
+    /// file: zeros, or a block that cannot be read, would look like damage of the log.
     pub fn write_extent(
         &self,
-        slot: &Slot,
+        slot: &Arc<Slot>,
         used: &mut u64,
         file_offset: u64,
         bytes: &[u8],
     ) -> Result<Option<Piece>> {
         let g = self.device.geometry();
-        let room = slot.capacity - *used;
-        if room < u64::from(g.block_size) {
+        let block = u64::from(g.block_size);
+        let is_behind_a_log = slot.is_behind_a_log(*used);
+        if slot.capacity - *used < block + if is_behind_a_log { block } else { 0 } {
             return Ok(None);
         }
+        if is_behind_a_log {
+            self.write_record(slot, used, (NO_FILE, 0), &[])?;
+        }
+        let room = slot.capacity - *used;
         let at = ZoneAddress::new(slot.zone, *used);
         let bytes = &bytes[..bytes.len().min(room as usize)];
         let blocks = appender::padded(bytes, g.block_size);
@@ -428,7 +439,7 @@ impl Shared {
 
 /// Whether a file has a name and was not truncated since its count of truncations was `truncates`. The caller holds the
 /// state.
-fn has_still(node: &Node, truncates: u32) -> bool {
+pub(crate) fn has_still(node: &Node, truncates: u32) -> bool {
     node.links.load(Ordering::Acquire) > 0 && node.body.read().truncates == truncates
 }
 

@@ -5,7 +5,7 @@
 //! again, those that were moved and those that were not. All of it has to be in one frame, so that a power cut leaves
 //! the log with its old segments or its new ones.
 
-use crate::evacuate::{MoveError, Target};
+use crate::evacuate::{MoveError, Target, has_still};
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
 use crate::format::operation::JournalOperation;
 use crate::journal::{self, Change};
@@ -31,7 +31,7 @@ pub(crate) struct MovedRecord {
 
 /// The copies of a log's records, in other runs.
 #[derive(Default)]
-struct Moved {
+pub(crate) struct Moved {
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
     /// Value of [`Node::appended`] when the last copy was written.
@@ -207,7 +207,7 @@ impl Shared {
         Ok(is_moved)
     }
 
-    fn copy_records(
+    pub(crate) fn copy_records(
         &self,
         node: &Node,
         truncates: u32,
@@ -227,9 +227,13 @@ impl Shared {
                 let (slot, record, appended) = target.write(|slot, used| {
                     node.moved.fetch_add(1, Ordering::AcqRel);
                     let appended = node.appended.load(Ordering::Acquire);
+                    // Behind a record that a rewritten log has here, this one would seem to continue it.
+                    if !has_still(node, truncates) {
+                        return Ok(Some(Err(MoveError::Changed)));
+                    }
                     let record = self.write_record(slot, used, (node.inode, offset), &bytes)?;
-                    Ok(record.map(|record| (slot.clone(), record, appended)))
-                })?;
+                    Ok(record.map(|record| Ok((slot.clone(), record, appended))))
+                })??;
                 moved.push(&slot, offset, &record, appended);
                 offset += record.length as u64;
                 bytes.drain(..record.length);

@@ -57,7 +57,7 @@ impl Shared {
                 };
                 if open[index].writers == 0 && old.class != class {
                     // The zone changes from one family to another, so its new users get a slot of their class.
-                    let slot = state.new_slot(old.zone, class, old.capacity, old.used());
+                    let slot = state.slot_behind(&old, class);
                     state.zones.renew(&old, 0, slot);
                 }
                 state.zones.enter(old.zone).map(Some)

@@ -23,7 +23,8 @@ const JOURNAL: &str = "the journal";
 /// Result of a scrub of all files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scrubbed {
-    /// Places where a copy was newly found damaged; its data has been written again, or is going to be.
+    /// Places where a copy was newly found damaged, or pairs of zones whose damage was known and has been mended now; their
+    /// data has been written again, or is going to be.
     pub repaired: u32,
     /// Files with bytes that are damaged in all copies.
     pub lost: Vec<String>,
@@ -31,8 +32,9 @@ pub struct Scrubbed {
 
 /// Result of comparing the copies of a piece.
 enum Looked {
+    /// The copy that is read first is right, or both together are, which is read only after a move.
     Right,
-    /// A copy that is read first is wrong; the bytes are right in the other one or in both together.
+    /// The copy that is read first is wrong, and the other one is right.
     Turned,
     Lost,
 }
@@ -79,7 +81,7 @@ impl Shared {
         let metadata = self.scrub_metadata(&mut lost)?;
         let damaged = self.device.damaged();
         let count = turned.max(damaged.difference(&known).count() as u32) + metadata;
-        let scrubbed = Scrubbed {
+        let mut scrubbed = Scrubbed {
             repaired: count,
             lost,
         };
@@ -111,6 +113,7 @@ impl Shared {
         // These were found before, by the mount or by a read.
         let mended = known.difference(&self.device.damaged()).count();
         self.count_repaired(count, mended);
+        scrubbed.repaired = count.max(mended as u32);
         Ok(Some(scrubbed))
     }
 
@@ -210,10 +213,15 @@ impl Shared {
                 device.turn_to(zone, other);
                 Looked::Turned
             }
-            // The first one was not read if another thread has turned to the other one before.
-            (false, false) if copy_is_right(first) || combined(device, piece).is_some() => {
+            // It was not read if another thread has turned to the other one before.
+            (false, false) if copy_is_right(first) => {
                 device.set_damaged(zone);
                 Looked::Turned
+            }
+            // Only a move makes that better.
+            (false, false) if combined(device, piece).is_some() => {
+                device.set_damaged(zone);
+                Looked::Right
             }
             // No correct bytes are known that could be written again.
             (false, false) => {

@@ -80,6 +80,8 @@ pub(crate) struct Slot {
     used: AtomicU64,
     /// Zone offset where the last log record ends; 0 if there is none.
     pub written_end: AtomicU64,
+    /// Zone offset where the run of an earlier slot ended, if no file has been written behind it.
+    log_end: Option<u64>,
     known: Mutex<Known>,
 }
 
@@ -97,8 +99,28 @@ impl Slot {
             filling: Mutex::new(used),
             used: AtomicU64::new(used),
             written_end: AtomicU64::new(0),
+            log_end: None,
             known: Mutex::default(),
         }
+    }
+
+    /// A slot that goes on in the zone of `old`, in another run.
+    pub fn behind(old: &Self, class: Class, epoch: u64, run: u64) -> Self {
+        let used = old.used();
+        let log_end = if old.class.is_log() {
+            Some(used)
+        } else {
+            old.log_end
+        };
+        Self {
+            log_end,
+            ..Self::new(old.zone, class, old.capacity, used, epoch, run)
+        }
+    }
+
+    /// Whether a file that is written from `used` on would be the first thing behind the last record of a log.
+    pub fn is_behind_a_log(&self, used: u64) -> bool {
+        self.log_end == Some(used)
     }
 
     /// Bytes used; during a write, those before it.

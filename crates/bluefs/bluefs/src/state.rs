@@ -126,10 +126,16 @@ impl State {
         Arc::new(Slot::new(zone, class, capacity, used, epoch, self.runs))
     }
 
+    /// The slot of an open zone that goes on as one of `class`, with a new run id.
+    pub fn slot_behind(&mut self, old: &Slot, class: Class) -> Arc<Slot> {
+        self.runs += 1;
+        Arc::new(Slot::behind(old, class, self.journal.epoch, self.runs))
+    }
+
     /// Replaces a slot that only the caller holds by one with a new run id; the caller must have recorded the written
     /// end of the old run. `None` if other writers hold `old` too; the caller's hold on it is then released.
     pub fn begin_run(&mut self, old: &Arc<Slot>) -> Option<Arc<Slot>> {
-        let slot = self.new_slot(old.zone, old.class, old.capacity, old.used());
+        let slot = self.slot_behind(old, old.class);
         if self.zones.renew(old, 1, slot.clone()) {
             return Some(slot);
         }

@@ -1,5 +1,6 @@
 //! A zone that is open is not emptied, and a zone that another writer uses is not given back.
 
+use super::{MoveError, Target};
 use crate::slot::{Class, Slot};
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Role, Writer};
 use device::faults::{Fault, Faults, Plan};
@@ -128,4 +129,23 @@ fn a_zone_whose_piece_was_put_together_from_both_copies_counts_as_damaged() {
     fs.shared.evacuate(zone, 0, &|| false, &mut 0).unwrap();
     assert_ne!(zone_of(&fs, "/1.sst"), zone);
     assert!(fs.shared.device.damaged().contains(&zone));
+}
+
+/// Otherwise a mount might find them behind the records of the rewritten log, and take them for its own.
+#[test]
+fn records_of_a_log_that_was_rewritten_meanwhile_are_not_written() {
+    let (_drive, fs) = mounted();
+    let mut log = fs.create("/1.log").unwrap();
+    append(&mut log).unwrap();
+    let node = fs.shared.state.lock().names.node("/1.log").unwrap().clone();
+    let pieces = node.body.read().pieces.clone();
+    let truncates = node.body.read().truncates;
+    log.truncate(0).unwrap();
+    append(&mut log).unwrap();
+    let mut target = Target::new(&fs.shared, Class::MovedLog, 0);
+    let moved = fs
+        .shared
+        .copy_records(&node, truncates, &pieces, &mut target);
+    assert!(matches!(moved, Err(MoveError::Changed)));
+    assert_eq!(target.written, 0);
 }

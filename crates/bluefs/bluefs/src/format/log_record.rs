@@ -11,6 +11,8 @@ use zone::{ZoneAddress, ZoneId};
 pub const MAGIC: [u8; 4] = *b"BFWR";
 /// Bytes of a record's header.
 pub const HEADER: usize = 84;
+/// Inode of a record that belongs to no file: it ends the run before it.
+pub const NO_FILE: u64 = 0;
 /// Most payload bytes of one record.
 pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
 

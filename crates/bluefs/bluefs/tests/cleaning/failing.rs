@@ -54,6 +54,21 @@ fn what_cannot_be_read_stays_where_it_is_and_is_not_tried_again() {
     goes_on_reading(&fs);
 }
 
+#[test]
+fn a_drive_that_reads_nothing_for_a_moment_keeps_no_zone_from_being_emptied_later() {
+    let device = Arc::new(Faults::new(formatted()));
+    let fs = mount(device.clone()).unwrap();
+    let zone = mostly_dead(&fs);
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::from(ZoneCommand::Read, 1, fault));
+    let error = fs.clean_ahead().unwrap_err();
+    assert!(matches!(error, bluefs::Error::Drive(_)), "{error}");
+    device.clear();
+    assert!(fs.clean_ahead().unwrap());
+    assert_ne!(zone_of(&fs, "/old.sst"), zone);
+    goes_on(&fs, zone);
+}
+
 fn goes_on_reading(fs: &BlueFs) {
     assert!(read(fs, "/new.sst").unwrap() == [3; 600_000]);
     assert_clean(fs);

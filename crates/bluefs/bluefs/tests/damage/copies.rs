@@ -216,6 +216,11 @@ fn different_blocks_damaged_in_both_copies_are_put_together() {
                     false => bytes.fill(7),
                 });
             }
+            // Without writing it cannot be put together, and a retry of a read would be in vain.
+            let reads = mount_in(copy.clone(), pool_of(&*copy), true).unwrap();
+            reads.repair_copies().unwrap();
+            assert_eq!(reads.repair_copies().unwrap(), 0);
+            drop(reads);
             let fs = mount(copy.clone()).unwrap();
             let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
             assert!(

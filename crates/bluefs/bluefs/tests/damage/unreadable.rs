@@ -116,30 +116,51 @@ fn behind_the_journal_and_behind_a_log_it_refuses_no_mount() {
     all_there(&mount(drive).unwrap());
 }
 
-/// The rest of a log's zone went to a file on a drive without empty zones. What the file has lost is no loss of the log.
-#[test]
-fn at_the_start_of_a_file_behind_a_log_it_refuses_no_mount() {
+/// A drive without empty zones, where the rest of the zone of `/1.log` went to a file of these bytes: the file and its place
+/// there.
+fn with_a_file_behind_a_log(bytes: &[u8]) -> (Drive, BlueFs, String, ZoneAddress) {
     let drive = drive(MemoryDrive::new(geometry(40, 0, 0)).unwrap());
     format_copies(&*drive, Role::Alone, 1);
     let fs = mount(drive.clone()).unwrap();
     support::write(&fs, "/1.log", &[1; 300]).unwrap();
     let zone = fs.extents("/1.log").unwrap()[0].at.zone;
     let behind_the_log = |path: &String| {
-        support::write(&fs, path, &[2; 20_000]).unwrap();
+        support::write(&fs, path, bytes).unwrap();
         let extents = fs.extents(path).unwrap();
         extents.iter().find(|e| e.at.zone == zone).map(|e| e.at)
     };
-    let paths: Vec<String> = (0..40).map(|n| format!("/{n}.sst")).collect();
-    let found = paths
-        .iter()
-        .find_map(|path| Some((path, behind_the_log(path)?)));
-    let (path, at) = found.unwrap();
+    let mut paths = (0..40).map(|n| format!("/{n}.sst"));
+    let (path, at) = paths
+        .find_map(|path| behind_the_log(&path).map(|at| (path, at)))
+        .unwrap();
+    (drive, fs, path, at)
+}
+
+/// What the file has lost is no loss of the log.
+#[test]
+fn at_the_start_of_a_file_behind_a_log_it_refuses_no_mount() {
+    let (drive, fs, path, at) = with_a_file_behind_a_log(&[2; 20_000]);
     drop(fs);
     spoil(&drive, at);
     let fs = mount(drive).unwrap();
     assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
-    let error = read(&fs, path).unwrap_err();
+    let error = read(&fs, &path).unwrap_err();
     assert!(matches!(error, Error::Drive(_)), "{error}");
+}
+
+#[test]
+fn what_a_removed_file_began_with_behind_a_log_refuses_no_mount() {
+    for (bytes, is_bad) in [([2; 20_000], true), ([0; 20_000], false)] {
+        let (drive, fs, path, at) = with_a_file_behind_a_log(&bytes);
+        fs.delete(&path).unwrap();
+        fs.sync_metadata().unwrap();
+        drop(fs);
+        if is_bad {
+            spoil(&drive, at);
+        }
+        let fs = mount(drive).unwrap();
+        assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
+    }
 }
 
 #[test]
