@@ -43,6 +43,11 @@ const LOG_AGE: &str = "ZONESTORE_LOG_AGE_MS";
 /// Default of [`LOG_AGE`].
 const DEFAULT_LOG_AGE_MS: u64 = 1000;
 
+/// How long the end of the process waits for another thread that ends a mount: a signal's handler that ends the process may
+/// have interrupted that very thread.
+const ENDING_AT_MOST: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Environment variable, optional: 1 to also cache written data that a compaction is going to read soon.
 const CACHE_WRITES: &str = "ZONESTORE_CACHE_WRITES";
 
@@ -214,7 +219,7 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
     Ok(Arc::new(Directories::new(fs)))
 }
 
-/// Stops every mount, whoever uses it, at the end of the process.
+/// Stops every mount, whoever uses it, at the end of the process, and waits for those that other threads are ending.
 pub(crate) fn stop_all() {
     if is_cut_off() {
         return;
@@ -223,6 +228,13 @@ pub(crate) fn stop_all() {
     let mounts: Vec<_> = MOUNTS.lock().values().filter_map(Weak::upgrade).collect();
     for mount in mounts {
         mount.stop();
+    }
+    let mut mounts = MOUNTS.lock();
+    for _ in 0..ENDING_AT_MOST.as_millis() / LOOK_AGAIN.as_millis() {
+        if mounts.values().all(|mount| mount.strong_count() > 0) {
+            return;
+        }
+        ENDED.wait_for(&mut mounts, LOOK_AGAIN);
     }
 }
 

@@ -54,16 +54,41 @@ bool EndsWith(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
+bool IsLog(const std::string& path) { return EndsWith(path, ".log"); }
+
+// Databases with a log of which a part is missing, until they are opened again.
+class TornLogs {
+ public:
+  void Add(const std::string& log) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    directories_.insert(Directory(log));
+  }
+  void Forget(const std::string& lock) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    directories_.erase(Directory(lock));
+  }
+  bool IsBeside(const std::string& log) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    return directories_.count(Directory(log)) > 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> directories_;
+};
+
 class BlueSequentialFile final : public leveldb::SequentialFile {
  public:
-  BlueSequentialFile(std::string path, zs_reader* reader)
-      : path_(std::move(path)), reader_(reader) {}
+  BlueSequentialFile(std::string path, TornLogs* unread, zs_reader* reader)
+      : path_(std::move(path)), unread_(unread), reader_(reader) {}
   ~BlueSequentialFile() override { zs_reader_free(reader_); }
 
   Status Read(size_t n, Slice* result, char* scratch) override {
     size_t got = 0;
     Status s = ToStatus(zs_reader_read(reader_, offset_, scratch, n, &got), path_);
     if (s.ok()) offset_ += got;
+    // LevelDB takes that for the log's end, and would delete the log once what is before it is in a table.
+    if (!s.ok() && IsLog(path_)) unread_->Add(path_);
     *result = Slice(scratch, s.ok() ? got : 0);
     return s;
   }
@@ -76,6 +101,7 @@ class BlueSequentialFile final : public leveldb::SequentialFile {
 
  private:
   const std::string path_;
+  TornLogs* const unread_;
   zs_reader* const reader_;
   uint64_t offset_ = 0;
 };
@@ -98,27 +124,6 @@ class BlueRandomAccessFile final : public leveldb::RandomAccessFile {
   zs_reader* const reader_;
 };
 
-// Databases that have lost the end of a log, until they are opened again.
-class TornLogs {
- public:
-  void Add(const std::string& log) {
-    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-    directories_.insert(Directory(log));
-  }
-  void Forget(const std::string& lock) {
-    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-    directories_.erase(Directory(lock));
-  }
-  bool IsBeside(const std::string& log) {
-    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
-    return directories_.count(Directory(log)) > 0;
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> directories_;
-};
-
 class BlueWritableFile final : public leveldb::WritableFile {
  public:
   BlueWritableFile(std::string path, const zs_fs* fs, TornLogs* torn, zs_writer* writer)
@@ -126,7 +131,7 @@ class BlueWritableFile final : public leveldb::WritableFile {
         fs_(fs),
         torn_(torn),
         writer_(writer),
-        is_log_(EndsWith(path_, ".log")),
+        is_log_(IsLog(path_)),
         is_manifest_(BaseName(path_).compare(0, 8, "MANIFEST") == 0) {
     // Tables outlive what else lies beside them in a zone; which level they are of nobody says.
     if (EndsWith(path_, ".ldb") || EndsWith(path_, ".sst")) {
@@ -220,7 +225,7 @@ class BlueEnv final : public leveldb::EnvWrapper {
   Status NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) override {
     zs_reader* reader = nullptr;
     Status s = Reader(path, &reader);
-    *result = s.ok() ? new BlueSequentialFile(path, reader) : nullptr;
+    *result = s.ok() ? new BlueSequentialFile(path, &unread_, reader) : nullptr;
     return s;
   }
   Status NewRandomAccessFile(const std::string& path, leveldb::RandomAccessFile** result) override {
@@ -288,7 +293,10 @@ class BlueEnv final : public leveldb::EnvWrapper {
 
   Status LockFile(const std::string& path, leveldb::FileLock** lock) override {
     Status s = On(path, [&] { return zs_lock(fs_, path.data(), path.size()); });
-    if (s.ok()) torn_.Forget(path);
+    if (s.ok()) {
+      torn_.Forget(path);
+      unread_.Forget(path);
+    }
     *lock = s.ok() ? new BlueFileLock(path) : nullptr;
     return s;
   }
@@ -329,12 +337,17 @@ class BlueEnv final : public leveldb::EnvWrapper {
   Status Reader(const std::string& path, zs_reader** reader) {
     return On(path, [&] { return zs_open(fs_, path.data(), path.size(), reader); });
   }
+  // LevelDB begins a new log before it lets go of those that it has read.
   template <typename Open>
   Status Writer(const std::string& path, Open open, zs_writer** writer) {
+    if (IsLog(path) && unread_.IsBeside(path)) {
+      return Status::IOError(path, "an earlier log could not be read; open the database again");
+    }
     return On(path, [&] { return open(fs_, path.data(), path.size(), writer); });
   }
 
-  TornLogs torn_;
+  // Logs that could not be written out, and those that could not be read.
+  TornLogs torn_, unread_;
   std::mutex mounting_;
   std::atomic<zs_fs*> fs_{nullptr};
 };

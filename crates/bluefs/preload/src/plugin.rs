@@ -52,7 +52,16 @@ impl Plugin {
         if !file.starts_with(self.library) {
             return None;
         }
-        let loaded = self.loaded.get_or_init(|| self.load()).as_ref()?;
+        // Loaded before the lock is taken: the thread that holds the loader's lock may wait for this one, in a constructor
+        // of a library that calls this, too. A second load changes nothing.
+        let loaded = match self.loaded.get() {
+            Some(loaded) => loaded,
+            None => {
+                let loaded = self.load();
+                self.loaded.get_or_init(|| loaded)
+            }
+        };
+        let loaded = loaded.as_ref()?;
         let is_for = loaded.default == theirs.addr();
         is_for.then(|| std::ptr::with_exposed_provenance_mut(loaded.answer))
     }

@@ -422,6 +422,68 @@ int Torn(const std::string& root) {
   return 0;
 }
 
+const char kUnread[] = "unread record";
+
+// Changes a byte of each place of the drive file that has these bytes, or changes them back.
+void Flip(const std::string& bytes) {
+  const char* uri = std::getenv("ZONESTORE_URI");
+  CHECK(uri != nullptr);
+  std::FILE* file = std::fopen(std::strchr(uri, '/') + 2, "r+b");
+  CHECK(file != nullptr);
+  std::string all(1 << 20, 0);
+  size_t flipped = 0;
+  for (off_t at = 0; size_t got = std::fread(&all[0], 1, all.size(), file); at += got) {
+    for (size_t found = 0; (found = all.find(bytes, found)) < got; found++, flipped++) {
+      CHECK(pwrite(fileno(file), &(all[found] ^= 1), 1, at + found) == 1);
+    }
+  }
+  CHECK(flipped > 0 && std::fclose(file) == 0);
+}
+
+// No log is begun beside one that could not be read, until the database is opened again: LevelDB takes the part before an
+// error for the whole log, and deletes it behind the beginning of the next one.
+int Unread(const std::string& root) {
+  Env* env = Env::Default();
+  OK(env->CreateDir(root));
+  OK(env->CreateDir(root + "/other"));
+  const std::string log = root + "/000003.log";
+  leveldb::FileLock* lock = nullptr;
+  OK(env->LockFile(root + "/LOCK", &lock));
+  leveldb::WritableFile* written = nullptr;
+  OK(env->NewWritableFile(log, &written));
+  OK(written->Append(kUnread));
+  OK(written->Sync());
+  delete written;
+  std::string there = kUnread;
+  Flip(there);
+  leveldb::SequentialFile* file = nullptr;
+  OK(env->NewSequentialFile(log, &file));
+  char room[sizeof kUnread];
+  leveldb::Slice found;
+  CHECK(!file->Read(sizeof room, &found, room).ok());
+  delete file;
+  there[0] ^= 1;
+  Flip(there);
+  const auto begun = [&](const std::string& name) {
+    leveldb::WritableFile* appends = nullptr;
+    leveldb::WritableFile* writes = nullptr;
+    const Status s = env->NewWritableFile(root + name, &writes);
+    CHECK(env->NewAppendableFile(root + name, &appends).ok() == s.ok());
+    delete writes;
+    delete appends;
+    return s;
+  };
+  const Status s = begun("/000004.log");
+  CHECK(s.IsIOError() && s.ToString().find("earlier log") != std::string::npos);
+  OK(begun("/000005.ldb"));
+  OK(begun("/other/000004.log"));
+  OK(env->UnlockFile(lock));
+  OK(env->LockFile(root + "/LOCK", &lock));
+  OK(begun("/000004.log"));
+  OK(env->UnlockFile(lock));
+  return 0;
+}
+
 // The first keys are there, without a gap; prints how many.
 int Prefix(const std::string& path) {
   std::unique_ptr<DB> db(Open(Small(), path));
@@ -512,7 +574,7 @@ int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const std::string&)> steps{
       {"work", Work},     {"verify", Verify}, {"repair", Repair},
       {"destroy", Destroy}, {"environment", Environment}, {"drive", OnADrive}, {"hole", Hole},
-      {"torn", Torn},
+      {"torn", Torn},     {"unread", Unread},
       {"prefix", Prefix}, {"leak", Leak},     {"busy", Busy},     {"full", Full},
       {"drain", Drain}};
   const auto found = steps.find(step);

@@ -35,6 +35,14 @@ fn a_log_that_was_not_written_out_lets_no_later_one_be_synced() {
     }
 }
 
+#[test]
+fn no_log_is_begun_beside_one_that_could_not_be_read() {
+    // BlueFS compares the checksums of a log at the mount.
+    let drive = Drive::with_zeafs(256 << 20);
+    drive.ok(&["unread"]);
+    drive.is_whole();
+}
+
 /// Runs both programs on what they cannot use; each must end by itself with an error and one line
 /// that says all of `expected`.
 fn refused(drive: &Drive, expected: &[&str]) {
