@@ -89,6 +89,13 @@ impl State {
         self.before(before, zone).next().is_some()
     }
 
+    /// Counts those that read from `zone` as staying there; false if there are none.
+    fn give_up(&mut self, before: u64, zone: ZoneId) -> bool {
+        let reads = self.before(before, zone);
+        let reads = reads.filter(|reader| matches!(reader.places, Places::In(_)));
+        reads.map(|reader| reader.stays = true).count() > 0
+    }
+
     fn stays(&mut self, before: u64, zone: ZoneId) -> bool {
         self.before(before, zone).any(|reader| reader.stays)
     }
@@ -167,17 +174,17 @@ impl ReadGate {
 
     /// The zones that readers stay in now, so that [`Self::wait_at_most`] returns false for them at once.
     pub fn stayed_in(&self) -> impl Fn(ZoneId) -> bool + use<> {
-        let (mut zones, mut anywhere) = (BTreeSet::new(), false);
+        let mut zones = BTreeSet::new();
         for part in &self.parts {
             for reader in part.state.lock().readers.iter().filter(|r| r.stays) {
                 match &reader.places {
-                    Places::Unknown => anywhere = true,
+                    Places::Unknown => {}
                     Places::In(Zones::One(zone)) => _ = zones.insert(*zone),
                     Places::In(Zones::Many(many)) => zones.extend(many),
                 }
             }
         }
-        move |zone| anywhere || zones.contains(&zone)
+        move |zone| zones.contains(&zone)
     }
 
     /// Waits until no reader that entered before this call can still read from `zone`. The caller has made sure
@@ -193,9 +200,10 @@ impl ReadGate {
         }
     }
 
-    /// As [`Self::wait_for_readers`], for this time of `runtime`; false if a reader is still there then. The drive may
-    /// never answer it, so that reader counts from then on as one that stays ([`Reading::stay_in`]) until it says
-    /// where it reads next. Returns false at once if a reader stays in the zone.
+    /// As [`Self::wait_for_readers`]; false if a reader still reads from the zone after this time of `runtime`. The
+    /// drive may never answer it, so that reader counts from then on as one that stays ([`Reading::stay_in`]) until it
+    /// says where it reads next. Returns false at once if a reader stays in the zone. For those that look
+    /// addresses up it waits for as long as they take: until then, no zone can be reset.
     #[must_use]
     pub fn wait_at_most(&self, zone: ZoneId, time: Duration, runtime: &Runtime) -> bool {
         let entered = self.entered();
@@ -209,11 +217,12 @@ impl ReadGate {
             state.waiting += 1;
             while state.reads(next, zone) && !state.stays(next, zone) {
                 let left = until.saturating_sub(runtime.now());
-                if left.is_zero() {
-                    state.before(next, zone).for_each(|r| r.stays = true);
-                } else {
-                    part.left.wait_for(&mut state, left.min(LOOK_AT_CLOCK));
-                }
+                let pause = match left {
+                    Duration::ZERO if state.give_up(next, zone) => break,
+                    Duration::ZERO => LOOK_AT_CLOCK,
+                    left => left.min(LOOK_AT_CLOCK),
+                };
+                part.left.wait_for(&mut state, pause);
             }
             state.waiting -= 1;
             !state.reads(next, zone)
@@ -376,22 +385,25 @@ mod tests {
     #[test]
     fn a_reader_that_is_waited_for_in_vain_counts_as_staying_until_it_reads_elsewhere() {
         let gate = Arc::new(ReadGate::default());
-        let hangs = |places: &dyn Fn(&Reading)| {
-            let reading = gate.enter();
-            places(&reading);
-            let runtime = Runtime::seeded(0);
-            assert!(!gate.wait_at_most(A, Duration::ZERO, &runtime));
-            assert!(!is_free(&gate, A) && gate.stayed_in()(A));
-            reading
-        };
-        let reads = hangs(&|reading| reading.only_in([A]));
+        let runtime = Runtime::seeded(0);
+        let is_free_now = |zone| gate.wait_at_most(zone, Duration::ZERO, &runtime);
+        let hangs = gate.enter_in([A]);
+        assert!(!is_free_now(A));
+        assert!(!is_free(&gate, A) && gate.stayed_in()(A));
         assert!(is_free(&gate, B) && !gate.stayed_in()(B));
-        drop(reads);
-        let looks_up = hangs(&|_| {});
-        assert!(!is_free(&gate, B) && gate.stayed_in()(B));
-        looks_up.only_in([B]);
+        hangs.only_in([B]);
         assert!(is_free(&gate, A) && !gate.stayed_in()(B));
-        drop(looks_up);
-        assert!(is_free(&gate, B));
+        drop(hangs);
+        // No zone can be reset before it has found its places.
+        let looks_up = gate.enter();
+        std::thread::scope(|scope| {
+            let reset = scope.spawn(|| is_free_now(B));
+            while waiting(&gate) == 0 {
+                std::thread::yield_now();
+            }
+            assert!(!reset.is_finished() && !gate.stayed_in()(B));
+            looks_up.only_in([A]);
+            assert!(reset.join().unwrap());
+        });
     }
 }

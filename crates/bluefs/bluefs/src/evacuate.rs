@@ -8,7 +8,7 @@
 
 use crate::combine::{combined, right_copy};
 use crate::format::crc32c;
-use crate::format::log_record::NO_FILE;
+use crate::format::log_record;
 use crate::format::operation::{JournalOperation, Kind};
 use crate::moved_piece::{is_copy_of, keep_damage_known};
 use crate::node::{Node, Piece, push_piece, read_bytes};
@@ -385,21 +385,24 @@ impl Shared {
     /// file: zeros, or a block that cannot be read, would look like damage of the log.
     pub fn write_extent(
         &self,
-        slot: &Arc<Slot>,
+        slot: &Slot,
         used: &mut u64,
         file_offset: u64,
         bytes: &[u8],
     ) -> Result<Option<Piece>> {
         let g = self.device.geometry();
-        let block = u64::from(g.block_size);
         let is_behind_a_log = slot.is_behind_a_log(*used);
-        if slot.capacity - *used < block + if is_behind_a_log { block } else { 0 } {
-            return Ok(None);
-        }
-        if is_behind_a_log {
-            self.write_record(slot, used, (NO_FILE, 0), &[])?;
+        // Where there is no room for more than that record, it fills the zone: else the zone would be chosen again.
+        if is_behind_a_log && slot.capacity > *used {
+            let at = ZoneAddress::new(slot.zone, *used);
+            let record = log_record::ends_a_log(at, slot.run_id, g.block_size);
+            self.device.write(g.absolute(at), &record)?;
+            *used += record.len() as u64;
         }
         let room = slot.capacity - *used;
+        if room < u64::from(g.block_size) {
+            return Ok(None);
+        }
         let at = ZoneAddress::new(slot.zone, *used);
         let bytes = &bytes[..bytes.len().min(room as usize)];
         let blocks = appender::padded(bytes, g.block_size);

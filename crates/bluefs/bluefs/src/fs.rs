@@ -194,6 +194,11 @@ impl BlueFs {
         self.shared.state.lock().superblock
     }
 
+    /// Copies of each byte: 1 or 2. Takes no lock.
+    pub fn copies(&self) -> u32 {
+        self.shared.copies
+    }
+
     /// The drive that [`Self::mount`] was given.
     pub fn device(&self) -> &Arc<dyn ZonedDevice> {
         &self.shared.drive

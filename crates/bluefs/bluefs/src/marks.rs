@@ -88,6 +88,9 @@ impl Marks {
 
     /// Adds a record that no segment led to.
     pub fn hear_other(&mut self, header: &RecordHeader) {
+        if header.inode == log_record::NO_FILE {
+            return;
+        }
         let run = self.found.entry((header.inode, header.run_id)).or_default();
         *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
     }

@@ -6,10 +6,15 @@ use crate::state::State;
 use crate::tenants::Need;
 use crate::zone_table::{Opened, Stage};
 use crate::{Error, Result};
+use appender::is_of_zone;
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::time::Duration;
 use zone_alloc::Owner;
+
+/// How often a writer that needs space tries again to move data that cannot be read, and the pause before it does.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// How many data zones may be open at once: at least two less those that wait for a reset, and 16 if the drive has
@@ -113,7 +118,7 @@ impl Shared {
     /// A slot for a writer; makes space if necessary. [`Error::NoSpace`] if that is not possible.
     pub fn acquire_slot(&self, want: Want, need: Need) -> Result<Arc<Slot>> {
         let kept = need.kept();
-        let mut hopeless = false;
+        let (mut hopeless, mut failed) = (false, 0);
         for _ in 0..self.device.geometry().zone_count {
             {
                 let mut state = self.state.lock();
@@ -137,7 +142,15 @@ impl Shared {
                 break;
             }
             // Even if it moved nothing: its flush may have made a zone ready.
-            hopeless = !self.make_space()?;
+            hopeless = match self.make_space() {
+                // The drive reads nothing for a moment: an error would end a log for good.
+                Err(Error::Drive(error)) if is_of_zone(&error) && failed < TRIES => {
+                    failed += 1;
+                    self.runtime.wait_until(self.runtime.now() + PAUSE);
+                    false
+                }
+                done => !done?,
+            };
         }
         // Without any other space, failed resets are retried at once.
         if self.reset_again(Duration::ZERO)? {

@@ -49,10 +49,12 @@ pub(crate) fn scan_log(
         // Records that are missing after a truncation are no damage.
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
+            let block = u64::from(device.geometry().block_size);
+            let behind = ZoneAddress::new(at.zone, at.offset + block);
             let known = match segment.end {
-                // A file that begins there was written after the log.
+                // A file that begins there, or behind the record that ends a log, was written after the log.
                 u64::MAX => log_lacks(device, segment.at.offset, at, run_id)
-                    .filter(|_| !names.has_extent_from(at))
+                    .filter(|_| !names.has_extent_from(at) && !names.has_extent_from(behind))
                     .unwrap_or(0),
                 end => end,
             };

@@ -341,7 +341,7 @@ class BlueEnv final : public leveldb::EnvWrapper {
   template <typename Open>
   Status Writer(const std::string& path, Open open, zs_writer** writer) {
     if (IsLog(path) && unread_.IsBeside(path)) {
-      return Status::IOError(path, "an earlier log could not be read; open the database again");
+      return Status::IOError(path, "an earlier log could not be read; open the database again, or let RepairDB keep what can be read");
     }
     return On(path, [&] { return open(fs_, path.data(), path.size(), writer); });
   }

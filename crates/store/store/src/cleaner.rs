@@ -416,6 +416,11 @@ impl Cleaner {
         }
     }
 
+    /// Bytes have died without a commit: cleaning may gain space again.
+    pub fn gains_anew(&self) {
+        self.state.lock().gains = Gains::default();
+    }
+
     /// Whether cleaning has stopped gaining space, while `dead` bytes are dead.
     pub fn is_in_vain(&self, dead: u64) -> bool {
         self.state.lock().gains.are_over(dead)

@@ -130,7 +130,7 @@ impl Inner {
             self.cleaner.cleaned();
             return Ok(true);
         }
-        let in_vain = self.cleaner.is_in_vain(self.freelist.totals().dead());
+        let in_vain = self.cleaning_is_vain();
         let waits = !in_vain && self.victim(pressure).is_some();
         // So that not every commit starts another scan meanwhile.
         self.cleaner.found_nothing(asked);
@@ -303,7 +303,7 @@ impl Inner {
         if let Some(zone) = self.reset_dead_zones(pieces)? {
             return Ok(Round::Cleaned(Some(zone)));
         }
-        if self.cleaner.is_in_vain(self.freelist.totals().dead()) {
+        if self.cleaning_is_vain() {
             return Ok(Round::Nothing);
         }
         loop {
@@ -327,6 +327,14 @@ impl Inner {
                 Err(CleanError::Other(error)) => return Err(error),
             }
         }
+    }
+
+    /// Whether cleaning has stopped gaining space.
+    fn cleaning_is_vain(&self) -> bool {
+        if self.freelist.given_up() {
+            self.cleaner.gains_anew();
+        }
+        self.cleaner.is_in_vain(self.freelist.totals().dead())
     }
 
     /// The zone to clean next.

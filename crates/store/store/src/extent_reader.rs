@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tracing::span::EnteredSpan;
 use zone::ZoneId;
 use zone_alloc::Reading;
@@ -337,12 +338,15 @@ impl Drop for ObjectAt<'_> {
         if matches!(self.from, Extents::Moment(..)) {
             return;
         }
-        self.store
-            .open_maps
-            .close(self.onode.segments.iter().map(|s| s.map));
+        let is_kept = matches!(self.from, Extents::Kept(_));
         // Leaves the zones that it has kept.
         self.from = Extents::Now;
-        self.store.cleaner.nudge();
+        let maps = self.onode.segments.iter().map(|s| s.map);
+        let frees = self.store.open_maps.close(maps);
+        // Not for each reader: a round of the cleaner takes many locks.
+        if frees || is_kept || self.store.reset_waits.swap(false, Ordering::SeqCst) {
+            self.store.cleaner.nudge();
+        }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) struct Freelist {
     table: Mutex<Table>,
     /// A zone was set aside, or one that is was sealed, since [`Self::takes_news`] was last asked.
     has_news: AtomicBool,
+    /// An upload was given up, so that bytes died without a commit.
+    has_given_up: AtomicBool,
 }
 
 impl Freelist {
@@ -40,6 +42,7 @@ impl Freelist {
         Self {
             table: Mutex::new(Table::new(zones, capacity)),
             has_news: AtomicBool::new(false),
+            has_given_up: AtomicBool::new(false),
         }
     }
 
@@ -281,8 +284,14 @@ impl Freelist {
 
     /// Gives a reservation of `bytes` back.
     pub fn unreserve(&self, bytes: u64) {
+        self.has_given_up.fetch_or(bytes > 0, Ordering::Release);
         let totals = &mut self.table.lock().totals;
         totals.in_flight = totals.in_flight.saturating_sub(bytes);
+    }
+
+    /// Whether an upload was given up since the last call.
+    pub fn given_up(&self) -> bool {
+        self.has_given_up.swap(false, Ordering::Acquire)
     }
 
     /// Applies a durable commit: live bytes by zone, and `inline`, the growth of the objects' bytes in the metadata. Gives

@@ -56,8 +56,9 @@ use zone_alloc::{Owner, ReadGate, ZonePool};
 /// Failed writes and resets of a zone after which it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
 
-/// How long a reset waits for reads under way in its zone: longer than any takes that the drive answers.
-const READ_AT_MOST: Duration = Duration::from_secs(5);
+/// How long a reset waits for reads under way in its zone: a disk may try for long to read a bad sector, and where no other
+/// zone can be cleaned, giving up leaves no space.
+const READ_AT_MOST: Duration = Duration::from_secs(30);
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
@@ -80,6 +81,8 @@ pub(crate) struct Inner {
     pub stripes: Stripes,
     pub mutators: RwLock<()>,
     pub gate: Arc<ReadGate>,
+    /// A reset may have met a reader: the next one that ends wakes the cleaner.
+    pub reset_waits: AtomicBool,
     pub data_cache: DataCache,
     pub open_maps: OpenMaps,
     pub shared_blobs: Mutex<()>,
@@ -270,7 +273,8 @@ impl Inner {
     /// the zone. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
         // A moment that begins after this check holds only zones that have live data then, so not this one. A zone that a
-        // reader stays in costs no write each time.
+        // reader stays in costs no write each time; who leaves it looks at the flag behind that.
+        self.reset_waits.store(true, Ordering::SeqCst);
         let is_kept = self.gate.stayed_in();
         if self.freelist.is_held(zone) || self.freelist.is_written(zone) || is_kept(zone) {
             return Ok(false);

@@ -134,6 +134,7 @@ pub(crate) fn mount_opened(
         stripes: Stripes::new(options.runtime.keyed_hash()),
         mutators: RwLock::new(()),
         gate: Arc::default(),
+        reset_waits: AtomicBool::default(),
         data_cache: DataCache::new(options.data_cache_bytes, geometry.zone_count),
         open_maps,
         cleaner: Arc::new(Cleaner::new(

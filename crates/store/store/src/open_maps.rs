@@ -56,16 +56,20 @@ impl OpenMaps {
         self.state.lock().drops
     }
 
-    pub fn close(&self, maps: impl IntoIterator<Item = u64>) {
+    /// True if a doomed map has lost its last reader.
+    pub fn close(&self, maps: impl IntoIterator<Item = u64>) -> bool {
         let mut state = self.state.lock();
+        let mut frees = false;
         for map in maps {
             if let Some(count) = state.open.get_mut(&map) {
                 *count -= 1;
                 if *count == 0 {
                     state.open.remove(&map);
+                    frees |= state.doomed.contains_key(&map);
                 }
             }
         }
+        frees
     }
 
     /// Announces that a commit will remove the last name of a map: true if a reader has the map open, so that its
@@ -157,9 +161,9 @@ mod tests {
         let maps = OpenMaps::default();
         assert_eq!(maps.open([1, 1, 2], 0), Opened::ForSure);
         maps.doom([1]);
-        maps.close([1]);
+        assert!(!maps.close([1, 2]));
         assert_eq!(maps.take_doomed(), None);
-        maps.close([1]);
+        assert!(maps.close([1]));
         assert_eq!(maps.take_doomed(), Some((1, Purged::default())));
         assert_eq!(maps.take_doomed(), None);
         let omap = b"key".to_vec();
@@ -176,7 +180,7 @@ mod tests {
         let mut drops = Drops::new(&maps);
         assert!(!drops.begin(7));
         assert_eq!(maps.open([7], maps.drops()), Opened::AboutToGo);
-        maps.close([7]);
+        assert!(!maps.close([7]));
         drop(drops);
         assert_eq!(maps.open([8], before), Opened::PerhapsGone);
         assert_eq!(maps.open([8], maps.drops()), Opened::ForSure);
@@ -200,7 +204,7 @@ mod tests {
         assert!(maps.begin_drop(7));
         let before = maps.drops();
         maps.doom([7]);
-        maps.close([7]);
+        assert!(maps.close([7]));
         assert_eq!(maps.take_doomed(), Some((7, Purged::default())));
         assert_eq!(maps.open([7], before), Opened::PerhapsGone);
     }

@@ -79,7 +79,7 @@ impl Opened {
             // The directory may be what damage has taken.
             return Err(missing.map_or(Error::Incomplete, Error::from));
         }
-        let copies = fs.info().copies();
+        let copies = fs.copies();
         let mut kv_options = kv_options(&geometry, copies, options.block_cache_bytes);
         let mut open = || -> Result<_> {
             kv_options.read_only = false;

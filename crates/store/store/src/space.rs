@@ -45,7 +45,7 @@ impl Inner {
     /// capacity reported leaves all of it out, so that what is reported as available can be put.
     pub fn update_reserves(&self) {
         let geometry = self.pool.geometry();
-        let copies = self.fs.info().copies();
+        let copies = self.fs.copies();
         let mut reservation = self.reservation.lock();
         let garbage = self.garbage.load(Ordering::Relaxed);
         let stored = || self.kv().map_or(0, |kv| kv.stored_bytes());
@@ -160,13 +160,13 @@ impl Inner {
         }
         // Removed objects may wait for the purge, and their rows for compaction.
         self.purge_in_need(|| !self.freelist.fits(bytes, self.data_capacity()))?;
-        let mut has_waited = false;
+        let mut settled = 0;
         loop {
             let capacity = self.data_capacity();
             if fits(capacity) {
                 return Ok(());
             }
-            if !self.settle_metadata(&mut has_waited)? {
+            if !self.settle_metadata(&mut settled)? {
                 let totals = self.freelist.totals();
                 return Err(Error::NoSpace {
                     live: totals.live + totals.in_flight,
@@ -212,7 +212,7 @@ impl Inner {
     /// much. Removals are always admitted.
     pub fn admit_metadata(&self, bytes: u64) -> Result<()> {
         self.admit_on_host(bytes.saturating_mul(WRITTEN_OF_METADATA))?;
-        let (mut futile, mut has_waited) = (0, false);
+        let (mut futile, mut settled) = (0, 0);
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
             let kv = self.kv()?;
@@ -230,7 +230,7 @@ impl Inner {
             if self.reclaim_metadata(&mut futile)? {
                 continue;
             }
-            if self.settle_metadata(&mut has_waited)? {
+            if self.settle_metadata(&mut settled)? {
                 futile = 0;
                 continue;
             }
@@ -363,17 +363,21 @@ impl Inner {
     }
 
     /// Has the database compact removed rows, which fill SSTs until then, so that only the first writer that is refused
-    /// after a removal waits. Without any, waits for a running compaction, unless the caller `has_waited` for one:
-    /// while others write there is always another. False if neither gained anything.
-    fn settle_metadata(&self, has_waited: &mut bool) -> Result<bool> {
+    /// after a removal waits. Without any, waits for a running compaction, unless the caller has `settled` before:
+    /// while others write there is always another. False if neither gained anything, or this caller has waited three times:
+    /// while others remove there is always something to compact.
+    fn settle_metadata(&self, settled: &mut u32) -> Result<bool> {
+        const MOST: u32 = 3;
         let garbage = self.garbage.load(Ordering::Relaxed);
         let kv = self.kv()?;
         if kv.kept_bytes() > 0 && self.give_up_moments_and_wait("metadata has no space to grow") {
             return Ok(true);
         }
-        if garbage == 0 && (std::mem::replace(has_waited, true) || !kv.is_compacting()) {
+        let is_vain = garbage == 0 && (*settled > 0 || !kv.is_compacting());
+        if *settled == MOST || is_vain {
             return Ok(false);
         }
+        *settled += 1;
         match kv.settle(COMPACTION_PATIENCE) {
             Ok(true) => {}
             Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
@@ -426,7 +430,7 @@ impl Inner {
         if !kv.has_levels() {
             return Ok(());
         }
-        let most = write_buffer_bytes(self.pool.geometry(), self.fs.info().copies());
+        let most = write_buffer_bytes(self.pool.geometry(), self.fs.copies());
         let is_low = || self.free_zones() < self.spare_of_removals(&kv, 0);
         let is_large = || bytes > LARGE && !self.takes_removals(&kv, bytes);
         let is_due = || (self.taken.load(Ordering::Relaxed) >= most && is_low()) || is_large();
@@ -441,7 +445,7 @@ impl Inner {
             make_zones()?;
             if is_due() {
                 let taken = self.taken.load(Ordering::Relaxed);
-                self.settle_metadata(&mut false)?;
+                self.settle_metadata(&mut 0)?;
                 self.taken.fetch_sub(taken, Ordering::Relaxed);
                 make_zones()?;
             }
@@ -457,7 +461,7 @@ impl Inner {
     /// Whether enough zones are free for a batch of `bytes` that removes rows. Of the zones kept for removals, a third
     /// stays free for compaction.
     pub fn takes_removals(&self, kv: &Kv, bytes: u64) -> bool {
-        let copies = self.fs.info().copies();
+        let copies = self.fs.copies();
         let left = Reservation::headroom(self.pool.geometry(), copies) * copies / 4;
         self.free_zones()
             >= self
@@ -479,7 +483,7 @@ impl Inner {
 
     /// Zones for `bytes` in each copy of the metadata, and three quarters of the headroom, for compaction.
     fn headroom_beside(&self, bytes: u64) -> u32 {
-        let copies = self.fs.info().copies();
+        let copies = self.fs.copies();
         let headroom = Reservation::headroom(self.pool.geometry(), copies);
         self.zones_for(bytes)
             .saturating_add(headroom * copies * 3 / 4)
@@ -488,7 +492,7 @@ impl Inner {
     /// Number of free zones that `bytes` in each copy of the metadata take, conventional ones first.
     fn zones_for(&self, bytes: u64) -> u32 {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
-        let copies = self.fs.info().copies();
+        let copies = self.fs.copies();
         let bytes = bytes.saturating_mul(u64::from(copies));
         let each = geometry.conventional_capacity();
         let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
@@ -569,7 +573,7 @@ impl Inner {
     /// no zone can be freed.
     pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
         let no_space = || self.no_space(wanted);
-        let (mut futile, mut has_waited) = (0, false);
+        let (mut futile, mut settled) = (0, 0);
         if self.moved.has(stream) {
             if let Some(other) = self.moved.with_room() {
                 return Ok(other);
@@ -594,7 +598,7 @@ impl Inner {
                 continue;
             }
             // Zones that a compaction writes to may be needed here; it goes on in other zones.
-            if self.reclaim_for_data(&mut futile)? || self.settle_metadata(&mut has_waited)? {
+            if self.reclaim_for_data(&mut futile)? || self.settle_metadata(&mut settled)? {
                 continue;
             }
             // Only the rest of open zones is left. The cleaner's open zone goes to the data; the cleaner still has its

@@ -109,6 +109,12 @@ impl<'a> Zones for Appending<'a> {
 
     fn leave(&mut self, mut room: Room<'a>, why: Left<'_>) -> Result<(), AppendError> {
         let (stream, zone) = (self.stream, room.at.zone);
+        // Another zone would be refused, too, and each would be full without data from then on.
+        if let Left::Failed(error) = why
+            && room.is_untouched
+        {
+            return Err(AppendError::Drive(error.clone()));
+        }
         let was_open = stream.leave_under(room.order.take(), zone);
         if let Left::Failed(error) = why {
             // An error about too many open or active zones is not this zone's fault, nor one of an append to a zone
@@ -174,7 +180,10 @@ impl Stream {
             let placed = self.write(room, &data[..room.length as usize]);
             room.is_filled = placed.is_ok();
             let failed = placed.as_ref().err();
-            room.is_untouched = failed.is_some_and(ZoneError::is_host_read_only);
+            room.is_untouched = failed.is_some_and(|error| {
+                let is_refused = room.at.offset == 0 && appender::is_of_limit(error);
+                is_refused || error.is_host_read_only()
+            });
             placed.map(Some).map_err(AppendError::Drive)
         })
     }

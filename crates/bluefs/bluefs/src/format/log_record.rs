@@ -81,6 +81,18 @@ pub fn encode(
     out
 }
 
+/// Encodes a record of no file that is to be written to `at`, behind a log of another run. Its mark says nothing.
+pub fn ends_a_log(at: ZoneAddress, run_id: u32, block_size: u32) -> Vec<u8> {
+    let mark = Mark {
+        epoch: 0,
+        frames: 0,
+        run: 0,
+        other: ZoneAddress::new(at.zone, 0),
+        other_run_id: run_id,
+    };
+    encode(at, NO_FILE, run_id, 0, mark, &[], block_size)
+}
+
 /// Decodes the header at the front of `start`; `None` if there is none. [`RecordHeader::fits`] tells whether the record
 /// is whole.
 pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {

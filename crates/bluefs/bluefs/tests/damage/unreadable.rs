@@ -139,13 +139,18 @@ fn with_a_file_behind_a_log(bytes: &[u8]) -> (Drive, BlueFs, String, ZoneAddress
 /// What the file has lost is no loss of the log.
 #[test]
 fn at_the_start_of_a_file_behind_a_log_it_refuses_no_mount() {
-    let (drive, fs, path, at) = with_a_file_behind_a_log(&[2; 20_000]);
-    drop(fs);
-    spoil(&drive, at);
-    let fs = mount(drive).unwrap();
-    assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
-    let error = read(&fs, &path).unwrap_err();
-    assert!(matches!(error, Error::Drive(_)), "{error}");
+    for is_before in [false, true] {
+        let (drive, fs, path, at) = with_a_file_behind_a_log(&[2; 20_000]);
+        drop(fs);
+        let before = ZoneAddress::new(at.zone, at.offset - BLOCK as u64);
+        spoil(&drive, if is_before { before } else { at });
+        let fs = mount(drive).unwrap();
+        assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
+        match read(&fs, &path) {
+            Ok(bytes) => assert!(is_before && bytes == [2; 20_000]),
+            Err(error) => assert!(!is_before && matches!(error, Error::Drive(_)), "{error}"),
+        }
+    }
 }
 
 #[test]

@@ -124,6 +124,24 @@ fn a_zone_that_a_reader_stays_in_is_cleaned_after_others_and_not_emptied_before(
     assert!(!has(zones[0]));
 }
 
+/// The upload may be given up while a zone is cleaned, whose end counts what died with it.
+#[test]
+fn cleaning_goes_on_behind_an_upload_that_was_given_up() {
+    let store = mount(&drive());
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&vec![7; 3 << 20]).unwrap();
+    store.seal_open_zones().unwrap();
+    let dead = store.inner.freelist.totals().dead();
+    (0..20).for_each(|_| store.inner.cleaner.count_cleaned(0, dead));
+    assert!(!store.clean_one().unwrap());
+    drop(writer);
+    store
+        .inner
+        .cleaner
+        .count_cleaned(0, store.inner.freelist.totals().dead());
+    assert!(store.clean_one().unwrap());
+}
+
 /// A block of the database that the drive does not read may have rows of any zone.
 #[test]
 fn rows_that_the_drive_does_not_read_keep_no_other_zone_from_being_cleaned() {

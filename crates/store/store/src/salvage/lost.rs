@@ -85,7 +85,7 @@ fn look_once(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Opt
     Opened::open_unfinished(device, options).and_then(|opened| {
         let read = match read_all(&opened.kv) {
             // A damaged copy may be repaired from the other one.
-            Err(error) if is_damage(&error) && opened.fs.info().copies() > 1 => {
+            Err(error) if is_damage(&error) && opened.fs.copies() > 1 => {
                 opened.fs.repair_copies()?;
                 read_all(&opened.kv)
             }

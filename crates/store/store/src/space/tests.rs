@@ -7,8 +7,8 @@ use crate::test_drive::changed_database::{Calls, Changed};
 use crate::test_drive::{drive, mount, options, put, remove};
 use crate::{MountOptions, Store};
 use kv::Database;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Purpose;
 
@@ -29,6 +29,33 @@ impl Calls for RefusesOne {
         }
         database.write(batch, durability)
     }
+}
+
+/// Compactions gain something each time, because others remove rows meanwhile.
+#[derive(Default)]
+struct Gains(OnceLock<Store>);
+
+impl Calls for Gains {
+    fn settle(&self, _: &dyn Database, _: Duration) -> kv::Result<bool> {
+        let inner = &self.0.get().unwrap().inner;
+        inner.garbage.fetch_add(1000, Ordering::Relaxed);
+        Ok(true)
+    }
+}
+
+#[test]
+fn a_put_that_does_not_fit_is_refused_while_others_remove() {
+    let gains = Arc::<Gains>::default();
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        ..MountOptions::new(Changed(gains.clone()))
+    };
+    let store = Store::mount(drive(), options).unwrap();
+    assert!(gains.0.set(store.clone()).is_ok());
+    store.inner.garbage.fetch_add(1000, Ordering::Relaxed);
+    let refused = store.inner.check_fits(1 << 40);
+    assert!(matches!(refused, Err(Error::NoSpace { .. })), "{refused:?}");
 }
 
 #[test]

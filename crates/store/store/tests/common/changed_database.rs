@@ -30,6 +30,10 @@ pub(crate) trait Calls: Send + Sync + 'static {
         database.flush()
     }
 
+    fn settle(&self, database: &dyn Database, patience: Duration) -> Result<bool> {
+        database.settle(patience)
+    }
+
     fn close(&self, database: Box<dyn Database>) -> Result<()> {
         database.close()
     }
@@ -136,7 +140,7 @@ impl<C: Calls> Database for ChangedDatabase<C> {
     }
 
     fn settle(&self, patience: Duration) -> Result<bool> {
-        self.0.settle(patience)
+        self.1.settle(&*self.0, patience)
     }
 
     fn flush_bytes(&self) -> u64 {
