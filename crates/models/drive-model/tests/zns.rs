@@ -94,6 +94,26 @@ fn writes_do_not_wait_for_a_zone_that_is_being_finished() {
     assert!(mebibytes > 900.0, "{mebibytes}");
 }
 
+/// Of two zones that are finished at once, the second one's block is programmed behind all of the first zone. Until
+/// then it takes its own room in the write buffer, and no other.
+#[test]
+fn a_block_that_is_programmed_late_holds_back_no_others() {
+    let mut drive = drive();
+    let now = write(&mut drive, 0, 1, Time::START);
+    let now = write(&mut drive, 1, 1, now);
+    for zone in [0, 1] {
+        drive.enqueue(Request::on_zone(RequestKind::FinishZone, start(zone)), now);
+    }
+    let mut at = now;
+    // Twice what the buffer has room for.
+    for n in 0..256 {
+        let request = Request::write(start(2).plus(n * 32), 32);
+        at = drive.submit(request, at).at;
+    }
+    let took = at.since(now).millis();
+    assert!(took < 100.0, "{took}");
+}
+
 #[test]
 fn only_finishing_programs_more_than_was_written() {
     let mut drive = drive();

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 pub struct WriteBuffer {
     capacity_blocks: u64,
     used_blocks: u64,
-    /// Times at which room becomes free, and how many blocks.
+    /// Times at which room becomes free, in order, and how many blocks.
     leaving: VecDeque<(Time, u32)>,
     /// Time of the last admission: later blocks are not admitted earlier.
     last: Time,
@@ -42,11 +42,11 @@ impl WriteBuffer {
         at
     }
 
-    /// Frees the room of blocks that are on flash from `at` on. Room is freed in the order of these calls.
+    /// Frees the room of blocks that are on flash from `at` on, which may be before those of earlier calls.
     pub(super) fn leave(&mut self, at: Time, blocks: u32) {
         if blocks > 0 {
-            let last = self.leaving.back().map_or(at, |(last, _)| *last);
-            self.leaving.push_back((at.max(last), blocks));
+            let place = self.leaving.partition_point(|(left, _)| *left <= at);
+            self.leaving.insert(place, (at, blocks));
         }
     }
 }
