@@ -12,6 +12,7 @@ use block_device::{
 use drive_model::profile::LayerShape;
 use drive_model::{BLOCK_BYTES, CaveatShape, Failure, Lba, Model, Profile, Random, Request, Span};
 use drive_model::{Time, profile};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -233,6 +234,51 @@ fn a_file_of_the_host() {
     file.set_len(BLOCKS * BLOCK_BYTES).unwrap();
     let (medium, clock) = (Arc::new(Plain(file)), Arc::new(WallClock::default()));
     conforms(&mut HostDevice::new(medium, clock), Some(0));
+}
+
+/// A device that was trimmed: whatever is read is zeros.
+#[derive(Default)]
+struct Trimmed(Memory);
+
+impl Medium for Trimmed {
+    fn name(&self) -> String {
+        "a trimmed device".into()
+    }
+
+    fn bytes(&self) -> u64 {
+        BLOCKS * BLOCK_BYTES
+    }
+
+    fn read(&self, _at: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer.fill(0);
+        Ok(buffer.len())
+    }
+
+    fn write(&self, at: u64, data: &[u8], _through: bool) -> io::Result<usize> {
+        self.0.write(at, data)?;
+        Ok(data.len())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A drive that compresses or keeps no zeros would answer other writes faster.
+#[test]
+fn a_write_without_data_cannot_be_compressed_whatever_was_before_it() {
+    let medium = Arc::new(Trimmed::default());
+    let mut device = HostDevice::new(medium.clone(), Arc::new(WallClock::default()));
+    let mut found = vec![0; 8 * BLOCK_BYTES as usize];
+    read(&mut device, Lba(0), 8).unwrap();
+    for round in 0..2 {
+        device.submit(0, Request::write(Lba(0), 8), Payload::None);
+        assert!(device.complete(None).unwrap().result.is_ok());
+        medium.0.read(0, &mut found).unwrap();
+        let words: BTreeSet<&[u8]> = found.chunks(8).collect();
+        assert_eq!(words.len(), found.len() / 8, "{round}");
+        write(&mut device, Lba(0), vec![1; found.len()]).unwrap();
+    }
 }
 
 /// What a model writes in part stays around it, as a client of the network block device may ask.

@@ -118,13 +118,16 @@ fn work(
     queue: &Mutex<Receiver<Job>>,
     done: &Sender<Done>,
 ) {
-    let mut bytes: Vec<u8> = Vec::new();
+    // Writes without data write what is in `noisy`, so no data of other requests goes there.
+    let (mut noisy, mut other): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
     loop {
         let next = queue.lock().recv();
         let Ok(job) = next else { return };
         let length = job.request.bytes() as usize;
+        let is_noise = job.request.operation.is_write() && job.payload == Payload::None;
+        let bytes = if is_noise { &mut noisy } else { &mut other };
         if bytes.len() < length + ALIGNMENT {
-            bytes = noise(seed, length + ALIGNMENT);
+            *bytes = noise(seed, length + ALIGNMENT);
         }
         let from = bytes.as_ptr().align_offset(ALIGNMENT);
         let buffer = &mut bytes[from..from + length];
