@@ -109,6 +109,14 @@ fn errno(error: &DeviceError) -> Errno {
 
 /// The model's request: all blocks that the bytes touch; for a trim, only blocks that it covers wholly.
 fn of_blocks(request: &protocol::Request) -> Request {
+    let operation = match request.command {
+        Command::Read => RequestKind::Read,
+        Command::Write if request.is_fua() => RequestKind::WriteThrough,
+        Command::Write => RequestKind::Write,
+        Command::Trim => RequestKind::Trim,
+        // Its offset and length have no meaning and are not checked.
+        _ => return Request::flush(),
+    };
     let end = request.offset + u64::from(request.length);
     let (first, behind) = match request.command {
         Command::Trim => (request.offset.div_ceil(BLOCK_BYTES), end / BLOCK_BYTES),
@@ -120,13 +128,6 @@ fn of_blocks(request: &protocol::Request) -> Request {
         request.offset / BLOCK_BYTES
     } else {
         first
-    };
-    let operation = match request.command {
-        Command::Read => RequestKind::Read,
-        Command::Write if request.is_fua() => RequestKind::WriteThrough,
-        Command::Write => RequestKind::Write,
-        Command::Trim => RequestKind::Trim,
-        _ => return Request::flush(),
     };
     Request {
         operation,
@@ -172,6 +173,8 @@ mod tests {
         assert_eq!(trim(1, 100).blocks, 0);
         assert_eq!(trim(0, u32::MAX), Request::trim(Lba(0), (1 << 20) - 1));
         assert_eq!(request(Command::Flush, 0, 0, 0), Request::flush());
+        // A flush may come with any offset and length.
+        assert_eq!(request(Command::Flush, 0, u64::MAX, 1), Request::flush());
     }
 
     #[test]
