@@ -1,7 +1,7 @@
 //! The requests of an LSM tree: which SSTs are written at the same time, and which are removed together.
 //!
 //! Levels of SSTs of one size, each level ten times as large as the one above, in the order of their keys. A
-//! write-ahead log and memtables feed level 0; four of its SSTs are merged with all of level 1, and an SST of any
+//! write-ahead log and memtables feed level 0; its four oldest SSTs are merged with all of level 1, and an SST of any
 //! other level with those of the next that its keys overlap. The merged SSTs are removed when the last of the new
 //! ones is written. Several merges run at a time, at the levels that exceed their sizes most; they write single
 //! blocks in random turns.
@@ -53,6 +53,7 @@ pub struct Tree<F> {
     table_blocks: u32,
     /// The number of SSTs that each level should have, from level 0 on.
     targets: Vec<usize>,
+    /// Level 0 is in the order of age, the newest SST first.
     levels: Vec<Vec<Table>>,
     jobs: Vec<Job>,
     merges: usize,
@@ -201,7 +202,7 @@ impl<F: Files> Tree<F> {
         for _ in 0..8 {
             let (above, below) = (self.levels[level].len(), self.levels[level + 1].len());
             let (from, until, place, end) = if level == 0 {
-                (0, above.min(LEVEL_0), 0, below)
+                (above.saturating_sub(LEVEL_0), above, 0, below)
             } else {
                 let from = self.random.below(above as u64) as usize;
                 let (place, end) = (from * below / above, (from + 1) * below / above);
@@ -247,5 +248,36 @@ impl<F: Files> Tree<F> {
             return true;
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoFiles;
+
+    impl Files for NoFiles {
+        fn create(&mut self, _number: u32) {}
+        fn append(&mut self, _number: u32, _blocks: u32) {}
+        fn close(&mut self, _number: u32) {}
+        fn remove(&mut self, _number: u32) {}
+    }
+
+    /// What stays in level 0 is newer than level 1, for a read looks there first.
+    #[test]
+    fn a_merge_of_level_0_takes_the_oldest_ones() {
+        let mut tree = Tree::new(NoFiles, 1, 1_000, 1, Random::new(1));
+        let mut written = Vec::new();
+        for _ in 0..6 {
+            tree.step_log();
+            written.push(tree.next_number);
+            tree.step_job(0);
+        }
+        assert!(tree.merge(0));
+        let numbers = tree.jobs[0].inputs.iter().map(|(_, number)| *number);
+        let mut merged: Vec<u32> = numbers.collect();
+        merged.sort_unstable();
+        assert_eq!(merged, written[..LEVEL_0]);
     }
 }

@@ -250,9 +250,10 @@ impl Arrivals {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// The least latency that 99 of 100 reads do not exceed (nearest rank), in seconds. There has to be a read.
     fn p99(mut self) -> f64 {
         self.latencies.sort_by(f64::total_cmp);
-        self.latencies[self.latencies.len() * 99 / 100]
+        self.latencies[(self.latencies.len() * 99).div_ceil(100) - 1]
     }
 }
 
@@ -263,6 +264,15 @@ mod tests {
     use device::faults::{Fault, Faults, Plan};
     use std::io::ErrorKind;
     use zone::ZoneCommand;
+
+    #[test]
+    fn p99_is_of_the_nearest_rank() {
+        for (count, p99) in [(1u8, 1.0), (100, 99.0), (101, 100.0), (200, 198.0)] {
+            let mut reads = Arrivals::new(Load::AtOnce(1), Random::new(1));
+            reads.latencies = (1..=count).rev().map(f64::from).collect();
+            assert_eq!(reads.p99(), p99);
+        }
+    }
 
     #[test]
     fn a_read_that_fails_ends_the_run() {
