@@ -1,6 +1,10 @@
 """`zonestore daemon` on the command line: what it refuses, and what others are told of its drives."""
 
+import http.client
+import json
 import signal
+import socket
+import time
 
 import pytest
 from conftest import TIMEOUT, ignores
@@ -63,3 +67,47 @@ def test_a_terminal_that_is_gone_ends_it_as_ctrl_c_does(daemon):
         daemon.send_signal(signal.SIGHUP)
     assert daemon.wait(60) == 0
     assert "stopping" in daemon.stderr.read()
+
+
+def call(method, path, body=None):
+    """What the daemon at the socket `s` answers."""
+    connection = http.client.HTTPConnection("daemon", timeout=TIMEOUT)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect("s")
+    connection.request(method, f"/v1/drives/sda/swift{path}", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    said = answer.read()
+    connection.close()
+    assert answer.status == 200, said
+    return said
+
+
+def test_missing_suffixes_are_looked_for_while_it_serves(zonestore, store, monkeypatch):
+    monkeypatch.chdir(zonestore.folder)
+
+    def served(work):
+        process = zonestore.start("daemon", f"sda={store}", "--socket", "s")
+        try:
+            assert any(line.startswith("Ctrl-C") for line in process.stdout)
+            work()
+            process.terminate()
+            assert process.wait(TIMEOUT) == 0
+        finally:
+            process.kill()
+            process.communicate()
+
+    def put():
+        call("PUT", "/policies/0", b'{"kind": "replication"}')
+        call("PUT", f"/0/7/{'0123456789abcdef' * 2}/files/1402464677.04188.data?metadata_bytes=0", b"bytes")
+        assert json.loads(call("GET", "/0/partitions")) == [7]
+
+    def find():
+        deadline = time.monotonic() + TIMEOUT
+        while json.loads(call("GET", "/0/partitions")) != [7]:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    served(put)
+    # As a salvage may leave it.
+    zonestore("store", "rm", "-r", store, "swift-0-suffixes", "--yes")
+    served(find)

@@ -107,6 +107,9 @@ impl DriveServer {
             let beside = self.serve_beside(&stopped);
             ready(self.socket.path())?;
             notify::tell(Change::Ready);
+            for swift in self.swift() {
+                tokio::spawn(swift.find_suffixes());
+            }
             let sweeping = tokio::spawn(sweep(self.swift()));
             let watching = self.devices.iter().map(|device| {
                 let (store, is_full) = (device.served.store.clone(), device.is_full.clone());

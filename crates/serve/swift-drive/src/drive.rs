@@ -29,12 +29,13 @@ pub enum Put {
 }
 
 impl SwiftDrive {
-    /// The objects in this store. After a repair, a salvage or an import, this reads the names of all suffixes, which takes
-    /// minutes if there are millions.
+    /// The objects in this store. [`Self::find_suffixes`] has to be called beside the first requests.
     pub fn new(store: Store) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
         let drive = Self { store, locks };
-        drive.find_suffixes();
+        if let Err(error) = drive.make_suffix_collections() {
+            tracing::error!(%error, "a policy may take no files until the next start");
+        }
         drive
     }
 

@@ -7,13 +7,13 @@
 //! | `swift-P-quarantined` | as in `swift-P` | as in `swift-P` |
 //!
 //! P is the index of the policy. The collection `swift-P` itself has the attributes `format` (1) and `kind`, and
-//! `swift-P-suffixes` has `revision`.
+//! `swift-P-suffixes` has `revision`, or `revised-until` while suffixes are looked for.
 //!
 //! A partition has ten digits, so that names are in order of partitions. Each change of an object is one transaction:
 //! it adds the new file, removes those that it replaces, and marks the suffix to be hashed again. So kept hashes are
 //! right after any crash. Repairs, salvages and imports change objects too, and mark no suffix. They change the store's
-//! revision: hashes of another revision do not count, and the first [`SwiftDrive::new`] behind it gives each suffix with
-//! files its object.
+//! revision: hashes of another revision do not count, and [`SwiftDrive::find_suffixes`] gives each suffix with files its
+//! object.
 
 mod address;
 mod drive;

@@ -15,6 +15,9 @@ const HASHES: &str = "hashes";
 /// Attribute of a suffix with hashes, and of the collection of suffixes: the store's revision ([`store::Store::revision`])
 /// in which the hashes were made, or in which all suffixes were looked for.
 const REVISION: &str = "revision";
+/// Attribute of the collection of suffixes while they are looked for: the store's revision and, behind it, the name before
+/// which all suffixes of that revision are there.
+const REVISED_UNTIL: &str = "revised-until";
 /// Stands for files that belong to no fragment.
 const WHOLE: &str = "-";
 
@@ -78,6 +81,19 @@ impl fmt::Display for PolicyKind {
 /// The attributes of the collection of suffixes, if all suffixes of this revision are in it.
 pub(crate) fn revised(revision: &[u8]) -> Attributes {
     Attributes::from([(REVISION.into(), revision.into())])
+}
+
+/// The attributes of the collection of suffixes, if all suffixes of this revision whose files have names before `until` are
+/// in it.
+pub(crate) fn revised_until(revision: &[u8], until: &[u8]) -> Attributes {
+    Attributes::from([(REVISED_UNTIL.into(), [revision, until].concat())])
+}
+
+/// `until` of [`revised_until`]; empty if the attributes are of another revision.
+pub(crate) fn looked_until(attributes: &Attributes, revision: &[u8]) -> Vec<u8> {
+    let value = attributes.get(REVISED_UNTIL);
+    let until = value.and_then(|value| value.strip_prefix(revision));
+    until.unwrap_or_default().to_vec()
 }
 
 /// Whether attributes are of this revision.

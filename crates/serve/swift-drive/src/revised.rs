@@ -3,68 +3,142 @@
 use crate::address::{Address, parse_suffix};
 use crate::drive::{SwiftDrive, behind};
 use crate::error::Result;
-use crate::record::{is_of, revised};
+use crate::record::{is_of, looked_until, revised, revised_until};
 use store::{Attributes, Transaction};
 
-/// Suffixes that are made in one transaction.
+/// Names that are looked at before what they have shown is committed.
 const AT_ONCE: usize = 256;
 
+/// A look for the suffixes of a policy.
+struct Look {
+    /// The first name of a file that was not looked at yet, or a name before it.
+    from: Vec<u8>,
+    /// Where `from` was when rows could not be read for the first time.
+    passed_over: Option<Vec<u8>>,
+    /// Makes the suffixes that were found to be missing.
+    made: Transaction,
+}
+
+impl Look {
+    fn pass_over(&mut self) {
+        if self.passed_over.is_none() {
+            self.passed_over = Some(self.from.clone());
+        }
+    }
+}
+
 impl SwiftDrive {
-    /// Makes the suffixes that are missing, of all policies. The next start tries again what does not succeed.
-    pub(crate) fn find_suffixes(&self) {
-        if let Err(error) = self.find_all_suffixes() {
+    /// Makes the suffixes that are missing after a repair, a salvage or an import, of all policies. If there may be any,
+    /// this looks at each suffix, which takes minutes if there are millions. Other calls may run meanwhile, and find the
+    /// suffixes that were made so far.
+    ///
+    /// `goes_on` is asked before every 256 suffixes. If it returns false, the next call goes on there, also after another
+    /// mount. Errors are logged. What could not be read is looked at again by the next call.
+    pub fn find_suffixes(&self, goes_on: impl Fn() -> bool) {
+        let policies = self.known_policies().unwrap_or_else(|error| {
             tracing::error!(%error, "suffixes may be missing until the next start");
+            Vec::new()
+        });
+        for policy in policies {
+            if let Err(error) = self.find_suffixes_of(policy, &goes_on) {
+                tracing::error!(%error, policy, "suffixes may be missing until the next start");
+            }
         }
     }
 
-    fn find_all_suffixes(&self) -> Result<()> {
-        for collection in self.store.collections()? {
-            let policy = Address::policy_of(&collection.name);
-            // Nothing is known about the names of another version.
-            if let Some(policy) = policy.filter(|policy| self.kind(*policy).is_ok()) {
-                self.find_suffixes_of(policy)?;
+    /// Creates the collections of suffixes that a salvage has left out. A policy without one takes no files.
+    pub(crate) fn make_suffix_collections(&self) -> Result<()> {
+        for policy in self.known_policies()? {
+            let suffixes = Address::suffixes(policy);
+            if self.store.collection(&suffixes)?.is_none() {
+                let mut transaction = Transaction::new();
+                transaction.create_collection(&suffixes, Attributes::new());
+                self.store.commit(transaction)?;
             }
         }
         Ok(())
     }
 
-    fn find_suffixes_of(&self, policy: u32) -> Result<()> {
+    /// The policies of this version. Nothing is known about the names of another.
+    fn known_policies(&self) -> Result<Vec<u32>> {
+        let collections = self.store.collections()?;
+        let policies = collections
+            .iter()
+            .filter_map(|collection| Address::policy_of(&collection.name));
+        Ok(policies
+            .filter(|policy| self.kind(*policy).is_ok())
+            .collect())
+    }
+
+    fn find_suffixes_of(&self, policy: u32, goes_on: &impl Fn() -> bool) -> Result<()> {
         let revision = self.store.revision()?;
-        let (files, suffixes) = (Address::collection(policy), Address::suffixes(policy));
-        let mut made = Transaction::new();
-        match self.store.collection(&suffixes)? {
-            Some(known) if is_of(&known.attributes, &revision) => return Ok(()),
-            Some(_) => {}
-            None => {
-                made.create_collection(&suffixes, Attributes::new());
-                self.store.commit(std::mem::take(&mut made))?;
-            }
+        let suffixes = Address::suffixes(policy);
+        let known = self.store.collection(&suffixes)?;
+        let known = known.map(|known| known.attributes).unwrap_or_default();
+        if is_of(&known, &revision) {
+            return Ok(());
         }
         tracing::info!(
             policy,
             "looking for all suffixes, because objects were changed from outside"
         );
-        let (mut from, mut waiting) = (Vec::<u8>::new(), 0);
-        while let Some(name) = self.first_from(policy, &files, &from)? {
-            let suffix = name.text().and_then(suffix_of);
-            let Some(suffix) = suffix else {
-                from = behind(name.as_ref());
+        let mut look = Look {
+            from: looked_until(&known, &revision),
+            passed_over: None,
+            made: Transaction::new(),
+        };
+        while goes_on() {
+            let looked = self.look(policy, &mut look);
+            let has_all = matches!(looked, Ok(true)) && look.passed_over.is_none();
+            let attributes = match has_all {
+                true => revised(&revision),
+                // After rows that could not be read, the next start looks again.
+                false => revised_until(&revision, look.passed_over.as_ref().unwrap_or(&look.from)),
+            };
+            let mut made = std::mem::take(&mut look.made);
+            made.set_collection_attributes(&suffixes, attributes);
+            // If a power cut takes it, the next start makes them.
+            drop(self.store.commit_readable(made)?);
+            if looked? {
+                if !has_all {
+                    tracing::error!(policy, "suffixes may be missing until the next start");
+                }
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the next suffixes of a policy. Returns whether there are no more.
+    fn look(&self, policy: u32, look: &mut Look) -> Result<bool> {
+        let (files, suffixes) = (Address::collection(policy), Address::suffixes(policy));
+        for _ in 0..AT_ONCE {
+            let (name, passes_over) = self.first_from(policy, &files, &look.from)?;
+            if passes_over {
+                look.pass_over();
+            }
+            let Some(name) = name else {
+                return Ok(true);
+            };
+            let Some(suffix) = name.text().and_then(suffix_of) else {
+                look.from = behind(name.as_ref());
                 continue;
             };
-            // One whose record is damaged is there.
-            if let Ok(None) = self.store.stat(&suffixes, suffix) {
-                made.touch(&suffixes, suffix);
-                waiting += 1;
-            }
-            if waiting == AT_ONCE {
-                self.store.commit(std::mem::take(&mut made))?;
-                waiting = 0;
+            match self.store.stat(&suffixes, suffix) {
+                Ok(None) => {
+                    look.made.touch(&suffixes, suffix);
+                }
+                // One whose record cannot be decoded is there.
+                Ok(Some(_)) | Err(store::Error::CorruptMetadata { .. }) => {}
+                Err(error) => {
+                    tracing::error!(%error, policy, suffix, "a suffix cannot be looked for");
+                    look.pass_over();
+                }
             }
             // Behind all names that begin with the suffix and a slash.
-            from = format!("{suffix}0").into_bytes();
+            look.from = format!("{suffix}0").into_bytes();
         }
-        made.set_collection_attributes(&suffixes, revised(&revision));
-        Ok(self.store.commit(made)?)
+        Ok(false)
     }
 }
 

@@ -77,7 +77,8 @@ impl SwiftDrive {
         let mut from = Some(from);
         while let Some(first) = from.filter(|_| found.len() < limit) {
             let from_name = format!("{first:010}/");
-            let Some(name) = self.first_from(policy, &collection, from_name.as_bytes())? else {
+            let (name, _) = self.first_from(policy, &collection, from_name.as_bytes())?;
+            let Some(name) = name else {
                 break;
             };
             let parsed = name.text().and_then(parse_suffix);
@@ -88,22 +89,22 @@ impl SwiftDrive {
         Ok(found)
     }
 
-    /// The first name from `from` on in a collection of the policy. Rows of the database that cannot be read are passed
-    /// over, because those behind them are whole.
+    /// The first name from `from` on in a collection of the policy, and whether rows of the database were passed over
+    /// because they cannot be read: those behind them are whole.
     pub(crate) fn first_from(
         &self,
         policy: u32,
         collection: &str,
         from: &[u8],
-    ) -> Result<Option<Name>> {
+    ) -> Result<(Option<Name>, bool)> {
         let error = match self.store.list_damaged(collection, "", from, 1) {
-            Ok(mut page) => return Ok(page.pop().map(|(name, _)| name)),
+            Ok(mut page) => return Ok((page.pop().map(|(name, _)| name), false)),
             Err(error) => error,
         };
         match self.store.after_damage(collection, "", from) {
             Ok(next) => {
                 tracing::error!(%error, collection, "names that cannot be read are passed over");
-                Ok(next)
+                Ok((next, true))
             }
             Err(_) => self.listed(policy, Err(error)),
         }

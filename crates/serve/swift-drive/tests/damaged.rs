@@ -5,8 +5,9 @@ use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability, Kv, MergeOperator};
 use kv_log::KvLog;
+use std::cell::Cell;
 use std::sync::Arc;
-use store::{MountOptions, Salvage, SalvageOptions, Store, Written};
+use store::{Attributes, MountOptions, Salvage, SalvageOptions, Store, Transaction, Written};
 use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 use zone::ZoneId;
@@ -144,6 +145,13 @@ fn repaired(store: Store, drive: &Arc<MemoryDrive>) -> Store {
     mount(drive)
 }
 
+/// The objects on a drive that was started.
+fn started(store: Store) -> SwiftDrive {
+    let swift = SwiftDrive::new(store);
+    swift.find_suffixes(|| true);
+    swift
+}
+
 /// Otherwise no other drive would send the object again.
 #[test]
 fn what_a_repair_gives_up_is_in_no_hash() {
@@ -187,9 +195,43 @@ fn a_damaged_suffix_keeps_no_hashes_of_others_away() {
     }
     drop(swift);
     // The repair removes the suffix, whose objects are found again.
-    let swift = SwiftDrive::new(repaired(store, &drive));
+    let swift = started(repaired(store, &drive));
     assert_eq!(hashes(&swift), (all.clone(), 2));
     assert_eq!(hashes(&swift), (all, 0));
+}
+
+/// A drive with millions of suffixes takes minutes, in which the daemon may be stopped.
+#[test]
+fn a_start_waits_for_no_suffixes_and_goes_on_where_the_last_one_stopped() {
+    const SUFFIXES: &str = "swift-0-suffixes";
+    const COUNT: usize = 1000;
+    let store = mount(&formatted());
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    drop(swift);
+    // As in a store of an earlier version.
+    let mut transaction = Transaction::new();
+    transaction.set_collection_attributes(SUFFIXES, Attributes::new());
+    let hash = neighbour(1).hash;
+    for partition in 0..COUNT {
+        let name = format!("{partition:010}/909/{hash}/{}", data());
+        transaction.touch("swift-0", &name);
+    }
+    store.commit(transaction).unwrap();
+    let start = || SwiftDrive::new(store.clone());
+    let found = || start().partitions(0, 0, usize::MAX).unwrap();
+    assert!(found().is_empty());
+    let asked = Cell::new(0);
+    start().find_suffixes(|| asked.replace(asked.get() + 1) < 2);
+    let some = found().len();
+    assert!(some > 0 && some < COUNT, "{some}");
+    // Nothing in front of them is looked at again.
+    let mut transaction = Transaction::new();
+    transaction.remove(SUFFIXES, "0000000000/909");
+    store.commit(transaction).unwrap();
+    start().find_suffixes(|| true);
+    assert!(found().into_iter().eq(1..COUNT as u32));
+    start().find_suffixes(|| panic!("all were found before"));
 }
 
 #[test]
@@ -218,7 +260,7 @@ fn suffixes_are_found_again_behind_a_salvage() {
         ..SalvageOptions::default()
     };
     salvage.copy(options, &mut |_, _| {}).unwrap();
-    let swift = SwiftDrive::new(to);
+    let swift = started(to);
     assert_eq!(swift.partitions(0, 0, 9).unwrap(), [7]);
     assert_eq!(hashes(&swift), (hashes_of(&[neighbour(1)]), 1));
 }

@@ -10,6 +10,7 @@ use zone::{ZoneAddress, ZoneId};
 use zone_alloc::ZonePool;
 
 const PARTITIONS: u32 = 3000;
+const FILES: &str = "swift-0";
 const SUFFIXES: &str = "swift-0-suffixes";
 
 fn mount(drive: &Arc<MemoryDrive>) -> store::Result<Store> {
@@ -20,8 +21,9 @@ fn mount(drive: &Arc<MemoryDrive>) -> store::Result<Store> {
     Store::mount(drive.clone(), options)
 }
 
-/// A drive with one suffix in each partition and one copy of its metadata. The attributes do not compress, so that the
-/// SST is too large to be read as a whole where it is opened.
+/// A drive with one suffix and one file in each partition and one copy of its metadata, as an earlier version left it: all
+/// suffixes have to be looked for. The attributes do not compress, so that the SST is too large to be read as a whole where
+/// it is opened.
 fn with_partitions() -> Arc<MemoryDrive> {
     let profile = profile::by_name("test-small").unwrap();
     let geometry = profile.geometry(128 << 20, None).unwrap();
@@ -39,15 +41,21 @@ fn with_partitions() -> Arc<MemoryDrive> {
     for from in (0..PARTITIONS).step_by(100) {
         let mut transaction = Transaction::new();
         for partition in from..from + 100 {
-            let name = format!("{partition:010}/abc");
-            let mut value = vec![0; 900];
-            random.fill(&mut value);
-            let attributes = Attributes::from([("hashes".to_owned(), value)]);
-            transaction.touch(SUFFIXES, &name);
-            transaction.set_attributes(SUFFIXES, &name, attributes);
+            let suffix = format!("{partition:010}/abc");
+            let file = format!("{suffix}/{:032x}/1402464677.04188.data", 0xabc);
+            for (collection, name) in [(SUFFIXES, suffix), (FILES, file)] {
+                let mut value = vec![0; 900];
+                random.fill(&mut value);
+                let attributes = Attributes::from([("hashes".to_owned(), value)]);
+                transaction.touch(collection, &name);
+                transaction.set_attributes(collection, &name, attributes);
+            }
         }
         store.commit(transaction).unwrap();
     }
+    let mut transaction = Transaction::new();
+    transaction.set_collection_attributes(SUFFIXES, Attributes::new());
+    store.commit(transaction).unwrap();
     store.unmount().unwrap();
     drive
 }
@@ -79,16 +87,20 @@ fn damaged_at(drive: &MemoryDrive, at: ZoneAddress) -> store::Result<Store> {
     mount(&Arc::new(copy))
 }
 
+/// Where a damaged byte fails the listing of a collection. The database does not open without some of the blocks, and
+/// others have no names.
+fn places(drive: &Arc<MemoryDrive>, collection: &str) -> impl Iterator<Item = ZoneAddress> {
+    sst_blocks(drive).into_iter().filter(move |at| {
+        let store = damaged_at(drive, *at);
+        store.is_ok_and(|store| store.list(collection, "", "", usize::MAX).is_err())
+    })
+}
+
 /// Replication and reconstruction begin with them.
 #[test]
 fn partitions_behind_rows_that_cannot_be_read_are_listed() {
     let drive = with_partitions();
-    let mut places = sst_blocks(&drive);
-    // The database does not open without some of the blocks, and others have no names.
-    places.retain(|at| {
-        let store = damaged_at(&drive, *at);
-        store.is_ok_and(|store| store.list(SUFFIXES, "", "", usize::MAX).is_err())
-    });
+    let places: Vec<_> = places(&drive, SUFFIXES).collect();
     assert!(places.len() > 2, "{places:?}");
     let swift = SwiftDrive::new(damaged_at(&drive, places[places.len() / 2]).unwrap());
     let found = swift.partitions(0, 0, usize::MAX).unwrap();
@@ -99,4 +111,24 @@ fn partitions_behind_rows_that_cannot_be_read_are_listed() {
         "{found:?}"
     );
     assert_eq!(found.last(), Some(&(PARTITIONS - 1)));
+}
+
+/// Otherwise nothing would replicate those whose names could not be read for a moment.
+#[test]
+fn suffixes_that_could_not_be_looked_for_are_looked_for_by_the_next_start() {
+    let drive = with_partitions();
+    for collection in [FILES, SUFFIXES] {
+        let at = places(&drive, collection).nth(1).unwrap();
+        let copy = Arc::new(drive.snapshot());
+        copy.decay(at, 1, |byte| byte[0] ^= 1);
+        let store = mount(&copy).unwrap();
+        let knows_all = || {
+            SwiftDrive::new(store.clone()).find_suffixes(|| true);
+            let suffixes = store.collection(SUFFIXES).unwrap().unwrap();
+            suffixes.attributes.contains_key("revision")
+        };
+        assert!(!knows_all(), "{collection}");
+        copy.decay(at, 1, |byte| byte[0] ^= 1);
+        assert!(knows_all(), "{collection}");
+    }
 }

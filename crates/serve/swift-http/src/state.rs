@@ -65,6 +65,18 @@ impl SwiftCalls {
         }))
     }
 
+    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, until all are there or
+    /// [`Self::bodies_done`] is called. To be called once, beside the first requests.
+    pub async fn find_suffixes(self: Arc<Self>) {
+        let found = self.call(|calls| {
+            let goes_on = || !calls.is_stopping.load(Ordering::Relaxed);
+            calls.drive.find_suffixes(goes_on);
+            Ok(())
+        });
+        // Only if the call panics, which is logged.
+        let _ = found.await;
+    }
+
     /// Drops staged data and readers that clients have abandoned; to be called regularly.
     pub fn sweep(&self) {
         let staged = self.staged.sweep(|_| false);
