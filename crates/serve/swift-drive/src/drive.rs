@@ -112,10 +112,7 @@ impl SwiftDrive {
             attributes,
         );
         remove(&mut transaction, address, &obsolete);
-        match is_removal {
-            true => self.mark_again(&mut transaction, address)?,
-            false => mark(&mut transaction, address),
-        }
+        self.mark(&mut transaction, address)?;
         self.store.commit(transaction)?;
         Ok(Put::Done)
     }
@@ -155,7 +152,7 @@ impl SwiftDrive {
             address,
             &choose(&files, kind.policy()).obsolete,
         );
-        self.mark_again(&mut transaction, address)?;
+        self.mark(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }
 
@@ -196,7 +193,7 @@ impl SwiftDrive {
     fn commit_removal(&self, address: Address, files: &[FileName]) -> Result<()> {
         let mut transaction = Transaction::new();
         remove(&mut transaction, address, files);
-        self.mark_again(&mut transaction, address)?;
+        self.mark(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }
 
@@ -223,7 +220,7 @@ impl SwiftDrive {
             transaction.remove_if_present(&to, &name);
             transaction.rename((&from, &name), (&to, &name));
         }
-        self.mark_again(&mut transaction, address)?;
+        self.mark(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }
 
@@ -279,14 +276,22 @@ impl SwiftDrive {
         }
     }
 
-    /// Like [`mark`], for an object with files, whose suffix exists. It needs no space, so that a full drive allows
-    /// deletions.
-    fn mark_again(&self, transaction: &mut Transaction, address: Address) -> Result<()> {
-        let (collection, name) = suffix_of(address);
-        match self.store.stat(&collection, &name)? {
-            Some(_) => hash_again(transaction, address),
-            None => mark(transaction, address),
+    /// Marks the address's suffix to be hashed again, and creates it if needed. If the suffix exists, as for an object with
+    /// files, this needs no space, so that a full drive allows deletions.
+    fn mark(&self, transaction: &mut Transaction, address: Address) -> Result<()> {
+        let collection = Address::suffixes(address.policy);
+        let name = Address::suffix_name(address.partition, address.hash.suffix());
+        match self.store.stat(&collection, &name) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                transaction.touch(&collection, &name);
+            }
+            // A record that cannot be decoded has no hashes that could count. It cannot be written either, until a repair
+            // removes it.
+            Err(store::Error::CorruptMetadata { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
         }
+        transaction.set_attributes(&collection, &name, Attributes::new());
         Ok(())
     }
 
@@ -349,25 +354,6 @@ pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[F
     for file in files {
         transaction.remove_if_present(&collection, address.file(*file));
     }
-}
-
-/// Creates the suffix if needed, and marks it to be hashed again.
-fn mark(transaction: &mut Transaction, address: Address) {
-    let (collection, name) = suffix_of(address);
-    transaction.touch(&collection, &name);
-    hash_again(transaction, address);
-}
-
-/// Marks an existing suffix to be hashed again.
-fn hash_again(transaction: &mut Transaction, address: Address) {
-    let (collection, name) = suffix_of(address);
-    transaction.set_attributes(&collection, &name, Attributes::new());
-}
-
-/// Collection and name of the address's suffix.
-fn suffix_of(address: Address) -> (String, String) {
-    let name = Address::suffix_name(address.partition, address.hash.suffix());
-    (Address::suffixes(address.policy), name)
 }
 
 /// The first name after this one.

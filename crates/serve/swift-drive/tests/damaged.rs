@@ -200,6 +200,32 @@ fn a_damaged_suffix_keeps_no_hashes_of_others_away() {
     assert_eq!(hashes(&swift), (all, 0));
 }
 
+/// What its record held can be computed.
+#[test]
+fn objects_of_a_damaged_suffix_are_put_and_removed() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    for at in [neighbour(1), neighbour(2)] {
+        swift.put(at, data(), None, Vec::new()).unwrap();
+    }
+    hashes(&swift);
+    drop(swift);
+    let store = with_damaged_records(store, &drive, |key| key.ends_with(b"0000000007/909"));
+    let swift = SwiftDrive::new(store.clone());
+    swift.put(neighbour(3), data(), None, Vec::new()).unwrap();
+    let is_gone = swift.remove_all(neighbour(1), &[data()], None, false);
+    assert!(is_gone.unwrap());
+    swift.quarantine(neighbour(2), None).unwrap();
+    let left = hashes_of(&[neighbour(3)]);
+    assert_eq!(hashes(&swift), (left.clone(), 1));
+    drop(swift);
+    let swift = started(repaired(store, &drive));
+    assert_eq!(hashes(&swift), (left.clone(), 1));
+    assert_eq!(hashes(&swift), (left, 0));
+}
+
 /// A drive with millions of suffixes takes minutes, in which the daemon may be stopped.
 #[test]
 fn a_start_waits_for_no_suffixes_and_goes_on_where_the_last_one_stopped() {
