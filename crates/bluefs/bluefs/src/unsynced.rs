@@ -111,7 +111,7 @@ impl Unsynced {
         };
         if memory.is_in_use()
             || !state.taken.is_empty()
-            || !matches!(memory.left_behind(), Ok(None))
+            || !matches!(memory.has_left_behind(), Ok(false))
         {
             let written = self.change(0, &header(&state.uuid, state.epochs));
             if written.is_err() {

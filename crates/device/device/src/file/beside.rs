@@ -10,7 +10,7 @@ use super::mapped::MappedFile;
 use runtime::sync::Mutex;
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Read as _};
+use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,8 +79,18 @@ impl HostMemory {
     /// # Errors
     /// There may be some that cannot be read. Whoever goes on without them loses them.
     pub fn left_behind(&self) -> Result<Option<Vec<u8>>, FileDriveError> {
-        let left = self.read(u64::MAX).map_err(|error| self.unusable(error))?;
-        Ok(left.map(|mut bytes| bytes.split_off(HEADER)))
+        let mut left = self.read(u64::MAX).map_err(|error| self.unusable(error))?;
+        if let Some(bytes) = &mut left {
+            bytes.drain(..HEADER);
+        }
+        Ok(left)
+    }
+
+    /// Whether [`Self::left_behind`] would return any, and fails as it does, but only the file's header is read.
+    pub fn has_left_behind(&self) -> Result<bool, FileDriveError> {
+        let header = self.read(HEADER as u64);
+        let header = header.map_err(|error| self.unusable(error))?;
+        Ok(header.is_some())
     }
 
     /// Whether the process that last wrote to this drive ran since the host was booted, and since the drive's file system
@@ -97,13 +107,8 @@ impl HostMemory {
 
     /// The first bytes of the file, if it is of this boot.
     fn read(&self, most: u64) -> io::Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        if let Some(file) = self.open_to_read()? {
-            file.take(most).read_to_end(&mut bytes)?;
-        }
-        // The boot has to be known only for a file of ours.
-        let is_ours = bytes.len() >= HEADER && bytes.starts_with(&MAGIC);
-        Ok((is_ours && bytes.starts_with(&header()?)).then_some(bytes))
+        let file = self.open_to_read()?;
+        file.map_or(Ok(None), |file| read_of_this_boot(file, most))
     }
 
     /// The error for a failed access to the file.
@@ -213,6 +218,22 @@ impl HostMemory {
     }
 }
 
+/// The first `most` bytes of a file, if it is of this boot. Of any other, only the header is read: the rest may be larger
+/// than memory, or on a sector that cannot be read.
+fn read_of_this_boot(file: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let mut file = file.take(HEADER as u64);
+    file.read_to_end(&mut bytes)?;
+    // The boot has to be known only for a file of ours.
+    let is_ours = bytes.len() == HEADER && bytes.starts_with(&MAGIC);
+    if !is_ours || bytes != header()? {
+        return Ok(None);
+    }
+    file.set_limit(most.saturating_sub(HEADER as u64));
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
 fn header() -> io::Result<[u8; HEADER]> {
     let boot = std::fs::read_to_string(BOOT_ID)
         .map_err(|error| io::Error::new(error.kind(), format!("{BOOT_ID}: {error}")))?;
@@ -291,6 +312,35 @@ mod tests {
             (found.uid(), found.gid(), found.mode())
         };
         assert_eq!(of(&memory.path), of(&drive));
+    }
+
+    #[test]
+    fn of_a_file_that_does_not_count_only_the_header_is_read() {
+        /// A sector that the host's disk does not return.
+        struct Unreadable;
+        impl Read for Unreadable {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::Other.into())
+            }
+        }
+        let read = |start: &[u8]| read_of_this_boot(start.chain(Unreadable), u64::MAX);
+        let ours = header().unwrap();
+        read(&ours).unwrap_err();
+        let mut earlier = ours;
+        earlier[16..52].fill(b'0');
+        assert!(read(&earlier).unwrap().is_none());
+        assert!(read(&[0xa5; HEADER]).unwrap().is_none());
+
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        let file = File::create(&drive).unwrap();
+        let memory = HostMemory::new(&drive, &file, DriveUuid([1; 16]));
+        let beside = File::create(&memory.path).unwrap();
+        beside.write_all_at(&earlier, 0).unwrap();
+        // More than memory.
+        beside.set_len(1 << 42).unwrap();
+        assert!(memory.left_behind().unwrap().is_none());
+        assert!(!memory.has_left_behind().unwrap());
     }
 
     /// A link to itself cannot be opened, by nobody.

@@ -2,8 +2,9 @@
 //!
 //! Writing to a mapped page without a disk block allocates one, and if the disk is full the process is killed
 //! (`SIGBUS`). So a stretch is mapped only after its blocks were allocated, and only on file systems that write
-//! in place: copy-on-write may need a block at any time. All other writes use system calls, which return
-//! errors.
+//! in place: copy-on-write may need a block at any time. The kernel reads a page that it has dropped from the disk
+//! again, and kills the process if that fails. So a stretch is locked in memory. All other writes use system calls,
+//! which return errors.
 
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use std::fs::File;
@@ -90,6 +91,8 @@ struct Mapping(NonNull<u8>);
 unsafe impl Send for Mapping {}
 
 impl Mapping {
+    /// `None` if the host has no room for the stretch, or does not lock it: locked memory of a process is limited
+    /// (`RLIMIT_MEMLOCK`).
     fn new(file: &File, offset: u64) -> Option<Self> {
         fallocate(file, FallocateFlags::empty(), offset, STRETCH as u64).ok()?;
         let offset = libc::off_t::try_from(offset).ok()?;
@@ -108,7 +111,10 @@ impl Mapping {
         if at == libc::MAP_FAILED {
             return None;
         }
-        NonNull::new(at.cast()).map(Self)
+        let mapping = NonNull::new(at.cast()).map(Self)?;
+        // SAFETY: what was mapped above, all of it.
+        let locked = unsafe { libc::mlock(at, STRETCH) };
+        (locked == 0).then_some(mapping)
     }
 
     fn write(&mut self, within: usize, bytes: &[u8]) {
@@ -128,5 +134,24 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new` with this length, and nobody has the address any more.
         unsafe { libc::munmap(self.0.as_ptr().cast(), STRETCH) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_mapped_stays_in_memory() {
+        let file = tempfile::tempfile().unwrap();
+        // A host may have no room, limit what is locked, or not list it.
+        if let Some(mapping) = Mapping::new(&file, 0)
+            && let Ok(listed) = std::fs::read_to_string("/proc/self/smaps")
+        {
+            let start = format!("{:x}-", mapping.0.as_ptr().addr());
+            let mut lines = listed.lines().skip_while(|line| !line.starts_with(&start));
+            let flags = lines.find(|line| line.starts_with("VmFlags:")).unwrap();
+            assert!(flags.split_whitespace().any(|flag| flag == "lo"), "{flags}");
+        }
     }
 }
