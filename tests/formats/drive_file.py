@@ -128,7 +128,7 @@ class DriveFile:
         require(condition != 4 or pointer == capacity, what)
         if prepared:
             require(self.version == 2 and condition == 3 and kind == REQUIRED, what)
-            require(prepared % self.block_size == 0 and pointer < prepared <= capacity, what)
+            require(prepared % self.block_size == 0 and pointer < prepared <= min(capacity, pointer + MIB), what)
             if self.block_size <= 4096:
                 pointer = self._derived(number, pointer, prepared)
             condition = 4 if pointer == capacity else 3

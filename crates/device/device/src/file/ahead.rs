@@ -12,6 +12,8 @@ use std::io;
 /// Largest block for which data may stand for the write pointer: a killed process leaves whole pages of the
 /// host, and a block has to be there completely or not at all.
 pub(super) const LARGEST_BLOCK: usize = 4096;
+/// Bytes of zeros that are written at once. No entry of the zone table names an end that is further ahead.
+pub(super) const PREPARED_BYTES: u64 = 1 << 20;
 /// Bytes compared at once; every block is a multiple of it.
 const STRETCH: usize = 512;
 /// Bytes read at once in the search for the end of the data.

@@ -7,7 +7,7 @@
 //! only for a decision; commands in different zones run in parallel, reads wait for nothing.
 
 use super::FileDriveError;
-use super::ahead::{Ahead, LARGEST_BLOCK};
+use super::ahead::{Ahead, LARGEST_BLOCK, PREPARED_BYTES};
 use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
 use super::direct::{DirectFile, is_aligned};
@@ -38,8 +38,6 @@ const SMALL_WRITE: usize = 64 << 10;
 const LARGE_WRITE: usize = 256 << 10;
 /// A read of at least this many bytes is a direct one, on a drive with direct I/O.
 const LARGE_READ: usize = 64 << 10;
-/// Bytes of zeros that are written at once ahead of small writes.
-const PREPARED_BYTES: u64 = 1 << 20;
 /// Free bytes of the host's disk below which no zeros are written ahead: each zone that is written takes them, and the last
 /// bytes are for data.
 const PLENTY: u64 = 256 << 20;

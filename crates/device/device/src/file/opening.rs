@@ -1,7 +1,7 @@
 //! Reads and checks the header and zone table of a drive file, whose bytes are not trusted.
 
 use super::FileDriveError;
-use super::ahead::{self, LARGEST_BLOCK};
+use super::ahead::{self, LARGEST_BLOCK, PREPARED_BYTES};
 use super::format::{self, Entry, FormatError, Header};
 use crate::rules::{RestedZone, ZoneTable};
 use std::fs::File;
@@ -131,7 +131,10 @@ pub(super) fn read_table(
 /// Whether an entry may have a prepared end, and whether this one is in range.
 fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
     let geometry = &header.geometry;
-    let ahead = entry.rested.write_pointer + 1..=geometry.capacity(zone);
+    let from = entry.rested.write_pointer;
+    // All of it is searched for the write pointer, and a hole may be as long as a zone.
+    let last = from.saturating_add(PREPARED_BYTES);
+    let ahead = from + 1..=last.min(geometry.capacity(zone));
     header.version > format::FIRST_VERSION
         && geometry.kind(zone) == ZoneKind::SequentialWriteRequired
         && entry.rested.condition == ZoneCondition::Closed

@@ -125,6 +125,38 @@ fn what_is_damaged_is_named_with_its_place() {
     assert_eq!(found(2, ReadOnly, 4096, 8192), Some((16, 8192)));
 }
 
+/// All up to a prepared end is read, and a zone of a sparse file may be larger than anybody could read.
+#[test]
+fn no_prepared_end_is_far_ahead() {
+    let place = place();
+    let g = Geometry {
+        zone_size: 4 << 20,
+        zone_capacity: 4 << 20,
+        ..geometry()
+    };
+    drop(FileDrive::create(&place.path, &g, "").unwrap());
+    let file = File::options().write(true).open(&place.path).unwrap();
+    let most = 4096 + (1 << 20);
+    for prepared_end in [most, most + 4096, 4 << 20] {
+        let entry = Entry {
+            rested: RestedZone {
+                condition: ZoneCondition::Closed,
+                write_pointer: 4096,
+            },
+            prepared_end,
+        };
+        let entry = format::encode_entry(ZoneId(4), ZoneKind::SequentialWriteRequired, entry);
+        file.write_all_at(&entry, 4096 + 4 * 64).unwrap();
+        match FileDrive::open_read_only(&place.path) {
+            Ok(_) => assert_eq!(prepared_end, most),
+            Err(FileDriveError::Damaged { found, .. }) => {
+                assert!(found == prepared_end && found > most, "{found}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// A killed process may have left a part of a block above a page. Earlier programs named prepared ends there, too.
 #[test]
 fn data_in_blocks_above_a_page_tells_no_write_pointer() {
