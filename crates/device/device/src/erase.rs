@@ -63,8 +63,8 @@ pub fn written_zones(
 }
 
 /// Resets `written` zones and returns how many bytes that frees; `done` is called after each. With `all`,
-/// conventional zones are wiped too. A zone that fails does not keep the others from it, but a drive that fails again and
-/// again ends it.
+/// conventional zones are wiped too, except those that are offline. A zone that fails does not keep the others from it,
+/// but a drive that fails again and again ends it.
 ///
 /// # Errors
 /// The drive's first error; the log says how many there were.
@@ -101,7 +101,7 @@ pub fn reset(
 }
 
 /// Overwrites the first blocks of each conventional zone, where file systems keep their signatures: these zones
-/// cannot be reset.
+/// cannot be reset. One that is offline is passed over.
 fn wipe_conventional(drive: &dyn ZonedDevice, results: &mut Results) {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
@@ -110,7 +110,11 @@ fn wipe_conventional(drive: &dyn ZonedDevice, results: &mut Results) {
             break;
         }
         let start = geometry.start(ZoneId(zone));
-        results.note(drive.write(ByteOffset(start.0), &zeros));
+        results.note(match drive.write(ByteOffset(start.0), &zeros) {
+            // What is in it can no longer be read.
+            Err(ZoneError::Offline { .. }) => Ok(()),
+            done => done,
+        });
     }
 }
 
@@ -122,7 +126,7 @@ mod tests {
     use crate::MemoryDrive;
     use crate::faults::{Fault, Faults, Plan};
     use std::io::ErrorKind;
-    use zone::{Geometry, ZoneCommand, ZoneKind};
+    use zone::{Geometry, ZoneCommand, ZoneCondition, ZoneKind};
 
     fn geometry(zone_count: u32) -> Geometry {
         Geometry {
@@ -167,6 +171,28 @@ mod tests {
         // The last one is the flush.
         assert_eq!(of(false, true), (38, 39));
         assert_eq!(of(true, false), (38, 20));
+    }
+
+    #[test]
+    fn a_drive_with_zones_that_are_offline_can_be_erased() {
+        let geometry = geometry(6);
+        let drive = MemoryDrive::new(geometry.clone()).unwrap();
+        for zone in geometry.zones() {
+            drive.write(geometry.start(zone), &[1; 4096]).unwrap();
+        }
+        for zone in [0, 3].map(ZoneId) {
+            drive.set_condition(zone, ZoneCondition::Offline).unwrap();
+        }
+        let written = written_zones(&drive, 0..6).unwrap();
+        assert_eq!(reset(&drive, &written, true, &mut || ()).unwrap(), 3 * 4096);
+        let mut block = vec![1; 4096];
+        drive.read(geometry.start(ZoneId(1)), &mut block).unwrap();
+        assert_eq!(block, vec![0; 4096]);
+        // What can be read has to be gone.
+        drive
+            .set_condition(ZoneId(1), ZoneCondition::ReadOnly)
+            .unwrap();
+        reset(&drive, &[], true, &mut || ()).unwrap_err();
     }
 
     #[test]
