@@ -351,8 +351,7 @@ impl ZonedDevice for NvmeDrive {
             self.failed(refusal, failure, false)
         })?;
         let place = ByteOffset(block.saturating_mul(self.geometry.block_size.into()));
-        let end = place.0.saturating_add(length).checked_sub(start.0);
-        match end.filter(|end| *end <= self.geometry.capacity(zone)) {
+        match end_in_zone(start, place, length, self.geometry.capacity(zone)) {
             Some(end) => {
                 memory.reach(end);
                 Ok(place)
@@ -393,6 +392,13 @@ impl ZonedDevice for NvmeDrive {
             submit(&self.file, Queue::Io, words, Data::None).map(drop)
         })
     }
+}
+
+/// The end of `length` bytes at `place`, in bytes from `start`, where their zone begins; `None` if they are not in its first
+/// `capacity` bytes.
+fn end_in_zone(start: ByteOffset, place: ByteOffset, length: u64, capacity: u64) -> Option<u64> {
+    let end = place.0.checked_sub(start.0)?.checked_add(length)?;
+    (end <= capacity).then_some(end)
 }
 
 /// Whether `path` has the name of a namespace's character device.
@@ -566,6 +572,16 @@ mod tests {
             Ok(end.to_vec())
         });
         assert_eq!(far.unwrap().len(), 3);
+    }
+
+    #[test]
+    fn an_append_that_the_drive_says_is_elsewhere_is_not_believed() {
+        let end = |place| end_in_zone(ByteOffset(1 << 20), ByteOffset(place), 8192, 1 << 19);
+        assert_eq!(end(1 << 20), Some(8192));
+        assert_eq!(end((3 << 19) - 8192), Some(1 << 19));
+        for place in [0, (1 << 20) - 4096, (3 << 19) - 4096, u64::MAX] {
+            assert_eq!(end(place), None, "{place}");
+        }
     }
 
     #[test]

@@ -76,8 +76,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         let batches = entries.chunks_mut(AT_ONCE).zip(answers.chunks_mut(AT_ONCE));
         for (batch, answers) in batches {
             // SAFETY: as the caller says.
-            if !unsafe { run_batch(&mut ring, batch, answers) } {
-                self.give_up();
+            if let Err(error) = unsafe { run_batch(&mut ring, batch, answers) } {
+                self.refused(&error);
                 return None;
             }
         }
@@ -93,6 +93,14 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         self.none.store(true, Ordering::Relaxed);
     }
 
+    /// Disables rings if the kernel has none, none of this kind, or denies them. Anything else (want of descriptors or of
+    /// memory) may be over soon.
+    fn refused(&self, error: &io::Error) {
+        if let Some(libc::ENOSYS | libc::EINVAL | libc::EPERM) = error.raw_os_error() {
+            self.give_up();
+        }
+    }
+
     fn take(&self) -> Option<IoUring<S, C>> {
         if self.none.load(Ordering::Relaxed) {
             return None;
@@ -101,12 +109,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
             return Some(ring);
         }
         let made = IoUring::builder().build(AT_ONCE as u32);
-        self.none.fetch_or(made.is_err(), Ordering::Relaxed);
-        made.ok()
+        made.inspect_err(|error| self.refused(error)).ok()
     }
 }
 
-/// Hands a batch to the kernel and waits for all of it; false if the kernel refused it. In either case none is
+/// Hands a batch to the kernel and waits for all of it; fails if the kernel refused it. In either case none is
 /// in flight afterwards.
 ///
 /// # Safety
@@ -115,14 +122,14 @@ unsafe fn run_batch<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     ring: &mut IoUring<S, C>,
     batch: &mut [S],
     answers: &mut [i32],
-) -> bool {
+) -> io::Result<()> {
     for (index, entry) in batch.iter_mut().enumerate() {
         entry.set_user_data(index as u64);
     }
     // SAFETY: what the entries refer to outlives this call, which returns only when every one that
     // the kernel has taken was answered.
     if unsafe { ring.submission().push_multiple(batch) }.is_err() {
-        return false;
+        return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut waiting = batch.len();
     while waiting > 0 {
@@ -135,15 +142,16 @@ unsafe fn run_batch<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
             }
         }
         let kept_back = ring.submission().len();
-        if asked.is_err_and(|error| error.kind() != io::ErrorKind::Interrupted)
+        if let Err(error) = asked
+            && error.kind() != io::ErrorKind::Interrupted
             && kept_back > 0
             && kept_back == waiting
         {
             // Entries that the kernel has not taken are dropped with the ring.
-            return false;
+            return Err(error);
         }
     }
-    true
+    Ok(())
 }
 
 impl Rings {
@@ -209,6 +217,21 @@ mod tests {
             assert!((end - 5..=end).contains(&failed.at));
             assert_eq!(failed.at + failed.length, end + 5);
             assert_eq!(failed.source.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+
+    #[test]
+    fn rings_are_disabled_only_where_there_are_none() {
+        for (errno, none) in [
+            (libc::EMFILE, false),
+            (libc::ENOMEM, false),
+            (libc::ENOSYS, true),
+            (libc::EINVAL, true),
+            (libc::EPERM, true),
+        ] {
+            let rings = Rings::<squeue::Entry>::default();
+            rings.refused(&io::Error::from_raw_os_error(errno));
+            assert_eq!(rings.none.load(Ordering::Relaxed), none, "{errno}");
         }
     }
 

@@ -11,6 +11,13 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 const GROUP: u8 = b'N';
+/// Results of a kernel that takes no commands by ring, or not from this process.
+const NO_RINGS: [i32; 4] = [
+    -libc::EOPNOTSUPP,
+    -libc::EINVAL,
+    -libc::ENOTTY,
+    -libc::EACCES,
+];
 /// Status code type and status code; the other bits say whether to retry.
 const STATUS_MASK: i32 = 0x7ff;
 
@@ -228,16 +235,29 @@ pub(super) fn submit_many(
     let Some(answers) = (unsafe { rings.run(&mut entries) }) else {
         return nothing;
     };
-    if answers.iter().all(|answer| *answer < 0) {
-        // If all fail, the kernel does not support commands by ring.
+    if are_never_taken(&answers) {
         rings.give_up();
     }
     answers.iter().map(|answer| *answer == 0).collect()
 }
 
+/// Whether these results say that the kernel does not support commands by ring. A reset of the controller cancels all
+/// commands, too, and the next ones succeed.
+fn are_never_taken(answers: &[i32]) -> bool {
+    answers.iter().all(|answer| NO_RINGS.contains(answer))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_that_were_cancelled_do_not_end_the_use_of_rings() {
+        assert!(are_never_taken(&[-libc::EOPNOTSUPP; 3]));
+        for answers in [[-libc::EINTR; 3], [-libc::EIO; 3], [-libc::EINVAL, 0, 0]] {
+            assert!(!are_never_taken(&answers), "{answers:?}");
+        }
+    }
 
     #[test]
     fn command_numbers_are_the_kernels() {
