@@ -472,12 +472,22 @@ def is_marked(path):
 
 def unmark(path):
     """Other programs do not refuse the file system from here on."""
+    if is_marked(path):
+        turn_mark(path)
+
+
+def mark(path):
+    """Other programs refuse the file system, which is ext4, from here on."""
     if not is_marked(path):
-        return
+        turn_mark(path)
+
+
+def turn_mark(path):
     its = bytearray(read(path, 1024, 1024))
-    its[96:100] = struct.pack("<I", struct.unpack("<I", its[96:100])[0] & ~FS_LAZY_LOG)
+    was_right = its[1020:] == checksum_at_home(its[:1020])
+    its[96:100] = struct.pack("<I", struct.unpack("<I", its[96:100])[0] ^ FS_LAZY_LOG)
     # A wrong checksum stays wrong.
-    if struct.unpack("<I", its[100:104])[0] & FS_METADATA_CSUM and its[1020:] == checksum_at_home(read(path, 1024, 1020)):
+    if struct.unpack("<I", its[100:104])[0] & FS_METADATA_CSUM and was_right:
         its[1020:] = checksum_at_home(its[:1020])
     with open(path, "r+b") as file:
         file.seek(1024)

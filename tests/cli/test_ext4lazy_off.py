@@ -11,6 +11,10 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 OFF = Path(__file__).parents[2] / "kernel/ext4-lazy/ext4lazy"
+sys.path.insert(0, str(OFF.parent))
+import journal  # noqa: E402
+
+PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 DESCRIPTOR = bytes.fromhex("c03b399800000001")
 BLOCK, PLACE = 1024, 9000
 
@@ -18,8 +22,8 @@ pytestmark = pytest.mark.skipif(not shutil.which("debugfs", path="/usr/sbin:/sbi
 
 
 def run(*words, **options):
-    environment = {"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"}
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment, **options)
+    options = {"env": {"PATH": PATH}, **options}
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
 
 
 @pytest.fixture
@@ -36,13 +40,22 @@ def image(tmp_path):
 
 def mark(image):
     """As the kernel does at home while the log has something: nobody but these programs opens the file system."""
-    sys.path.insert(0, str(OFF.parent))
-    import journal
-
     data = bytearray(image.read_bytes())
     data[1024 + 96:1024 + 100] = struct.pack("<I", struct.unpack("<I", data[1024 + 96:1024 + 100])[0] | journal.FS_LAZY_LOG)
     data[2044:2048] = journal.checksum_at_home(data[1024:2044])
     image.write_bytes(data)
+
+
+def damage(image):
+    """The log's only transaction is not whole, and was committed, as the record in the journal's superblock says."""
+    log = journal.Journal(shutil.which("debugfs", path=PATH), image)
+    superblock = bytearray(log.block(0))
+    superblock[0xD8:0xF8] = struct.pack(">Q4sIIIII", 1, b"LZY\1", log.sequence, log.start, log.sequence + 1, 0, 0)
+    superblock[252:256] = struct.pack(">I", journal.superblock_checksum(superblock))
+    log.put(0, bytes(superblock))
+    descriptor = bytearray(log.block(log.start))
+    descriptor[20] ^= 1
+    log.put(log.start, bytes(descriptor))
 
 
 def at_home(image):
@@ -65,10 +78,10 @@ def test_a_damaged_journal_is_left_as_it_was(image):
     assert done.returncode == 1 and "is left as it was" in done.stderr, done.stdout + done.stderr
     assert "everything is home" not in done.stdout
     # What was said of it can be said again, and with the byte put right it goes home.
-    journal = whole.index(DESCRIPTOR)
+    log = whole.index(DESCRIPTOR)
     kept = bytearray(image.read_bytes())
-    assert kept[journal:journal + 4 * BLOCK] == damaged[journal:journal + 4 * BLOCK]
-    kept[journal + 20] ^= 1
+    assert kept[log:log + 4 * BLOCK] == damaged[log:log + 4 * BLOCK]
+    kept[log + 20] ^= 1
     image.write_bytes(kept)
     assert run(OFF, "off", image).returncode == 0 and at_home(image)
 
@@ -91,11 +104,35 @@ def test_a_torn_superblock_is_not_the_journal(image):
     assert "hint: e2fsck -f -b" in done.stderr and image.read_bytes() == torn
 
 
+@pytest.mark.parametrize("options", [(), ("--force",)], ids=["whole", "damaged, by force"])
+@pytest.mark.parametrize(("script", "words"), [
+    ("exit 8", "ended with code 8"),
+    ("kill -TERM $$", "ended by signal 15"),
+    ("kill -INT $PPID; exec sleep 600", "it was interrupted"),
+    ("exit 0", "replayed"),
+], ids=["an error", "a signal", "interrupted", "nothing is done"])
+def test_what_is_not_replayed_stays_marked(image, tmp_path, script, words, options):
+    """With --force as well: a replay by others would leave out what is behind the damage, in silence."""
+    if options:
+        damage(image)
+    mark(image)
+    before = image.read_bytes()
+    instead = tmp_path / "e2fsck"
+    instead.write_text(f"#!/bin/sh\n{script}\n")
+    instead.chmod(0o755)
+    done = run("env", "--default-signal=INT", OFF, "off", *options, image, env={"PATH": f"{tmp_path}:{PATH}"})
+    assert done.returncode == 1 and words in done.stderr, done.stdout + done.stderr
+    assert ("off --force" in done.stderr) == bool(options or script == "exit 0"), done.stderr
+    assert image.read_bytes() == before
+    # What it says is the way on.
+    done = run(OFF, "off", *options, image)
+    assert (done.returncode, at_home(image)) == (0, not options), done.stdout + done.stderr
+
+
 def test_all_group_descriptors_of_a_large_file_system_are_kept(image):
     data = bytearray(image.read_bytes())
     data[1024 + 0x150:1024 + 0x154] = (1).to_bytes(4, "little")
     image.write_bytes(data)
-    sys.path.insert(0, str(OFF.parent))
     tool = ModuleType("ext4lazy")
     SourceFileLoader("ext4lazy", str(OFF)).exec_module(tool)
     log = SimpleNamespace(block_size=BLOCK, has_64_bits=True, places=[0], top=0)
