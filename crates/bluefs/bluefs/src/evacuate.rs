@@ -381,8 +381,8 @@ impl Shared {
 
     /// Writes the part of `bytes` that fits the rest of the zone as one extent; `None` if not even one block fits.
     ///
-    /// Behind a log the first block is a record without payload, so that the log's end is known whatever becomes of the
-    /// file: zeros, or a block that cannot be read, would look like damage of the log.
+    /// Behind a log, what begins with zeros or as a record does would look like damage of the log once the file is removed:
+    /// a record without payload comes first.
     pub fn write_extent(
         &self,
         slot: &Slot,
@@ -391,9 +391,10 @@ impl Shared {
         bytes: &[u8],
     ) -> Result<Option<Piece>> {
         let g = self.device.geometry();
-        let is_behind_a_log = slot.is_behind_a_log(*used);
+        let start = &bytes[..bytes.len().min(g.block_size as usize)];
+        let misleads = codec::is_zero(start) || start.starts_with(&log_record::MAGIC);
         // Where there is no room for more than that record, it fills the zone: else the zone would be chosen again.
-        if is_behind_a_log && slot.capacity > *used {
+        if slot.is_behind_a_log(*used) && misleads && slot.capacity > *used {
             let at = ZoneAddress::new(slot.zone, *used);
             let record = log_record::ends_a_log(at, slot.run_id, g.block_size);
             self.device.write(g.absolute(at), &record)?;
