@@ -108,6 +108,18 @@ def test_a_round_without_a_cut_is_told_apart(zonestore, drive, tmp_path):
     assert "its power was not cut: `zonestore" in zonestore("drive", "qualify", drive, "--power-log", log, *quick).text
 
 
+def test_an_error_of_a_drive_that_still_answers_is_no_power_cut(zonestore, drive, tmp_path):
+    log = tmp_path / "power.log"
+    test = ("drive", "power-test", drive, "--log", log)
+    # Zones from the sixth on cannot be written.
+    limited = zonestore.start(*test, "--yes-erase", "--zones", "8", before=("prlimit", f"--fsize={10 << 20}"))
+    _, error = limited.communicate()
+    assert limited.returncode == 5 and "the drive still answers" in error and "ulimit -f" in error, error
+    assert "its power was not cut: " in zonestore(*test, "--check").text
+    quick = ("--yes-erase", "--most-time", "1s", "--zones", "1")
+    assert "its power was not cut: `zonestore" in zonestore("drive", "qualify", drive, "--power-log", log, *quick).text
+
+
 def test_a_log_of_another_drive_accuses_and_clears_none(zonestore, drive, tmp_path):
     log, other = tmp_path / "power.log", tmp_path / "other.zoned"
     zonestore("drive", "power-test", drive, "--log", log, "--yes-erase", "--flushes", "3", "--zones", "8")

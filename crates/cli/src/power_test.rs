@@ -14,7 +14,7 @@ use std::io::{self, BufReader, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use terminal::{Interrupt, Progress, shell_word};
-use zone::ZoneError;
+use zone::{ZoneError, ZoneId};
 
 /// Writes a round, or checks the last one.
 pub fn run(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
@@ -199,9 +199,17 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
             "ended as asked, and the power was not cut".to_owned()
         }
         Err(Ended::Log(error)) => return Err(failed(error)),
-        Err(Ended::Drive(error)) if error.is_caller_mistake() => return Err(error.into()),
         // This is expected: the drive has lost its power.
-        Err(Ended::Drive(error)) => format!("the drive does not answer any more: {error}"),
+        Err(Ended::Drive(error)) if is_gone(&drive, &error) => {
+            format!("the drive does not answer any more: {error}")
+        }
+        // Without this line, the check would take the round for one with a power cut.
+        Err(Ended::Drive(error)) => {
+            log.add(Rounds::ENDED).map_err(failed)?;
+            let mut made = CommandError::from(error);
+            made.message += "; the drive still answers, so this round is not one of a power cut";
+            return Err(made);
+        }
     };
     if matches!(log, Log::StandardOutput) {
         tell(format_args!("zonestore: {why}; {last} flushes were noted"));
@@ -214,6 +222,11 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
         shell_word(&arguments.log)
     ))?;
     out.value(&serde_json::json!({ "flushed": last, "ended": why }))
+}
+
+/// Whether a drive that failed a command with `error` answers no other command either.
+fn is_gone(drive: &Drive, error: &ZoneError) -> bool {
+    matches!(error, ZoneError::PowerLost { .. }) || drive.report(ZoneId(0), 1).is_err()
 }
 
 fn check(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {

@@ -83,7 +83,10 @@ pub fn remarks(geometry: &Geometry, conformance: &Conformance, power: &[Kept]) -
             true,
             format!("it lost or changed flushed data in {lossy} of {all} rounds of the power test"),
         );
-    } else if power.iter().all(|kept| kept.ended_as_asked) {
+    } else if power
+        .iter()
+        .all(|kept| kept.ended_as_asked || kept.flushed == 0)
+    {
         add(
             false,
             "its power was not cut: `zonestore drive power-test` shows whether it keeps what it has flushed".to_owned(),

@@ -15,7 +15,7 @@ const READ_BLOCKS: u64 = 256;
 pub struct Kept {
     /// Number of the last flush that was logged.
     pub flushed: u64,
-    /// Whether the round ended as asked, as its log says: then no power was cut.
+    /// Whether the log says that the round did not end by a loss of power.
     pub ended_as_asked: bool,
     /// Bytes that were flushed and not erased since.
     pub flushed_bytes: u64,

@@ -14,7 +14,7 @@ pub struct Logged {
     pub round: Round,
     /// Number of the last flush that completed; 0 if none did.
     pub flushed: u64,
-    /// Whether the round ended as asked, and not by a loss of power.
+    /// Whether the round ended as asked or because of an error of a drive that still answered, and not by a loss of power.
     pub ended_as_asked: bool,
     /// The outcome of the check; `None` if there was none yet.
     pub kept: Option<Kept>,
@@ -59,7 +59,7 @@ struct AnyHead {
 }
 
 impl Rounds {
-    /// The line that says that a round ended as asked.
+    /// The line that says that a round did not end by a loss of power.
     pub const ENDED: &str = "ended as asked\n";
 
     /// Reads a log. The last line may be torn, because it was being written when the power went, and is left
