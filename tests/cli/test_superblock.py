@@ -58,6 +58,20 @@ def test_a_drive_without_superblocks_is_not_called_empty(zonestore, full):
     zonestore("store", "mkfs", "--force", full)
 
 
+def test_what_lies_in_conventional_zones_alone_is_not_overwritten(zonestore, drive):
+    """These zones have no write pointers that would tell of it."""
+    with open(drive, "r+b") as file:
+        (data,) = struct.unpack_from("<Q", file.read(4096), 88)
+        file.seek(data + ZONE)
+        file.write(b"x" * 4096)
+    before = digest(drive)
+    for mkfs in ("store mkfs", "fs mkfs", "smrfs mkfs", "zea mkfs", "zea mkfs --fs"):
+        error = zonestore.try_(*mkfs.split(), drive).failed(8)
+        assert "1 conventional zone" in error and "nothing has been changed" in error, error
+    assert digest(drive) == before
+    zonestore("zea", "mkfs", "--fs", "--force", drive)
+
+
 def test_mkfs_says_what_is_there(zonestore, full, tmp_path):
     zonestore("drive", "create", "f.zoned", "--profile", "test-small", "--size", "128MiB")
     zonestore("fs", "mkfs", "f.zoned")

@@ -4,7 +4,7 @@
 use crate::args::{Command, ProgramFiles};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::smrfs;
-use device::{Drive, ZonedDevice};
+use device::{Drive, ZonedDevice, erase};
 use drive_model::StateFile;
 use inspect::Content;
 use std::path::Path;
@@ -34,6 +34,20 @@ pub fn refuse_content(drive: &dyn ZonedDevice) -> CommandResult {
         ),
         Content::Store | Content::BlueFs | Content::Empty | Content::Unknown(_) => Ok(()),
     }
+}
+
+/// Refuses a drive on which there is anything.
+pub fn refuse_unless_empty(drive: &Drive) -> CommandResult {
+    let zones = drive.geometry().zone_count;
+    let what = match Content::of(drive) {
+        Content::Empty if erase::written_zones(drive, 0..zones)?.is_empty() => return Ok(()),
+        Content::Empty => "zones with data".to_owned(),
+        content => content.words(),
+    };
+    fail!(
+        Refused, "{} holds {what}; nothing has been changed", drive.path().display();
+        "--force erases it"
+    )
 }
 
 /// The contents that a command works on.

@@ -3,12 +3,8 @@
 use crate::format::superblock::Superblock;
 use crate::ring::{Rings, ring_zones};
 use crate::{Contents, Error, Result};
-use device::ZonedDevice;
+use device::{ZonedDevice, erase};
 use zone::{Geometry, ZoneCondition, ZoneError, ZoneId, ZoneKind};
-
-/// Bytes of each conventional zone that are inspected, from its start: superblocks, journals and runs of records begin
-/// there, and other file systems have their signatures there.
-const FRONT_BYTES: u64 = 1 << 20;
 
 /// The superblock with the highest generation, for a drive of this geometry. Without one, the error tells what is on
 /// the drive.
@@ -70,10 +66,8 @@ pub(crate) fn look(device: &dyn ZonedDevice) -> Result<Contents> {
                 contents.unreadable.extend(is_ring.then_some(zone.id));
             }
             _ if zone.kind == ZoneKind::Conventional => {
-                let mut front = vec![0; FRONT_BYTES.min(zone.capacity) as usize];
-                match device.read(g.start(zone.id), &mut front) {
-                    Ok(()) if codec::is_zero(&front) => {}
-                    Ok(()) => contents.conventional_zones += 1,
+                match erase::has_data_in_front(device, zone.id) {
+                    Ok(has_data) => contents.conventional_zones += u32::from(has_data),
                     Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
                     Err(error) => {
                         tracing::warn!(%error, zone = %zone.id, "a zone cannot be read");

@@ -3,6 +3,7 @@
 use super::opening::open_drive;
 use crate::args::{SmrfsKind, SmrfsMkfs};
 use crate::errors::{CommandResult, fail};
+use crate::occupant;
 use crate::output::Output;
 use ::smrfs::{FileSystem, Medium, MkfsOptions};
 use caveat::{CaveatDevice, CaveatShape};
@@ -17,15 +18,12 @@ use terminal::human;
 fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> CommandResult<Medium> {
     let shown = arguments.drive.display();
     let drive = Arc::new(drive);
-    let refused = |what: &str| {
-        let refused = "nothing has been changed";
-        fail!(Refused, "{shown} holds {what}; {refused}"; "--force erases it")
-    };
     let is_wanted = arguments.kind != Some(SmrfsKind::StrictAppend);
     if caveat::is_there(&*drive)? && is_wanted && arguments.isolation_distance.is_none() {
         let medium = Medium::of(drive)?;
         if !arguments.force && medium.has_file_system()? {
-            return refused(&Content::Smrfs.words());
+            let what = Content::Smrfs.words();
+            return fail!(Refused, "{shown} holds {what}; nothing has been changed"; "--force erases it");
         }
         return Ok(medium);
     }
@@ -52,16 +50,12 @@ fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> Command
         }
     };
     FileSystem::check_mkfs(&planned, options)?;
-    let written = erase::written_zones(&*drive, 0..drive.geometry().zone_count)?;
     if arguments.force {
         // Everything that identifies the old contents is erased first.
+        let written = erase::written_zones(&*drive, 0..drive.geometry().zone_count)?;
         erase::reset(&*drive, &written, true, &mut || ())?;
     } else {
-        match Content::of(&*drive) {
-            Content::Empty if written.is_empty() => {}
-            Content::Empty => return refused("zones with data"),
-            content => return refused(&content.words()),
-        }
+        occupant::refuse_unless_empty(&drive)?;
     }
     let Some(shape) = shape else {
         return Ok(planned);

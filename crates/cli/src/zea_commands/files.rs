@@ -23,16 +23,9 @@ pub fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     let shown = path.display();
     let drive = drive_file::open(path)?;
     if !new.force {
-        occupant::refuse_content(&drive)?;
+        occupant::refuse_unless_empty(&drive)?;
     }
-    let uuid = Runtime::system().bytes()?;
-    match ZeaFs::format(&drive, uuid, new.force) {
-        Err(zeafs::Error::NotEmpty) => {
-            let what = occupant::describe(path).unwrap_or_else(|| "a drive with data".to_owned());
-            return fail!(Refused, "{shown} is {what}; nothing has been changed"; "--force erases it");
-        }
-        made => made?,
-    }
+    ZeaFs::format(&drive, Runtime::system().bytes()?, new.force)?;
     let made = Examined::of(&drive)?;
     let zones = made.zones().len() as u64;
     let most = made.most_bytes(drive.geometry());

@@ -115,16 +115,10 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
         back_pointers: new.back_pointers,
     };
     options.check(g.block_size)?;
-    if !new.force {
-        occupant::refuse_content(&drive)?;
-    }
-    let written = erase::written_zones(&drive, 0..g.zone_count)?;
-    if !written.is_empty() && !new.force {
-        let what = occupant::describe(path).unwrap_or_else(|| "a drive with data".to_owned());
-        return fail!(Refused, "{shown} is {what}; nothing has been changed"; "--force erases it");
-    }
     if new.force {
-        erase::reset(&drive, &written, true, &mut || {})?;
+        erase_all(&drive)?;
+    } else {
+        occupant::refuse_unless_empty(&drive)?;
     }
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let sequence = Sequence::default();

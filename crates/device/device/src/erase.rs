@@ -1,11 +1,15 @@
-//! Finds and resets the written zones of a drive.
+//! Finds and resets the written zones of a drive, and the data in conventional ones.
 
 use crate::zoned_device::ZonedDevice;
 use std::ops::Range;
-use zone::{ByteOffset, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
+use zone::{ByteOffset, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
 /// Number of zones in one report, which bounds the memory for a drive of any size.
 pub const REPORT_BATCH: u32 = 4096;
+
+/// Bytes at the front of each conventional zone that an erase overwrites: superblocks, journals and runs of records begin
+/// there, and other file systems have their signatures there.
+const FRONT_BYTES: u64 = 1 << 20;
 
 /// After so many errors of input or output one after the other it is looked whether the drive is gone or hangs: then each more
 /// may take minutes.
@@ -62,6 +66,34 @@ pub fn written_zones(
     Ok(written)
 }
 
+/// Whether the first MiB of a conventional zone, which has no write pointer, holds anything but zeros.
+///
+/// # Errors
+/// The drive cannot read it.
+pub fn has_data_in_front(drive: &dyn ZonedDevice, zone: ZoneId) -> ZoneResult<bool> {
+    let geometry = drive.geometry();
+    let mut front = vec![0; FRONT_BYTES.min(geometry.capacity(zone)) as usize];
+    drive.read(geometry.start(zone), &mut front)?;
+    Ok(!codec::is_zero(&front))
+}
+
+/// Whether [`reset`] of all zones would destroy nothing: no zone is written, and conventional zones have no data in front.
+///
+/// # Errors
+/// The drive cannot report its zones, or not read a conventional one.
+pub fn is_empty(drive: &dyn ZonedDevice) -> ZoneResult<bool> {
+    let geometry = drive.geometry();
+    if !written_zones(drive, 0..geometry.zone_count)?.is_empty() {
+        return Ok(false);
+    }
+    for zone in geometry.zones() {
+        if geometry.kind(zone) == ZoneKind::Conventional && has_data_in_front(drive, zone)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Resets `written` zones and returns how many bytes that frees; `done` is called after each. With `all`,
 /// conventional zones are wiped too, except those that are offline. A zone that fails does not keep the others from it,
 /// but a drive that fails again and again ends it.
@@ -100,11 +132,10 @@ pub fn reset(
     Ok(written.iter().map(|zone| zone.write_pointer).sum())
 }
 
-/// Overwrites the first blocks of each conventional zone, where file systems keep their signatures: these zones
-/// cannot be reset. One that is offline is passed over.
+/// Overwrites the front of each conventional zone: these zones cannot be reset. One that is offline is passed over.
 fn wipe_conventional(drive: &dyn ZonedDevice, results: &mut Results) {
     let geometry = drive.geometry();
-    let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
+    let zeros = vec![0; FRONT_BYTES.min(geometry.zone_size) as usize];
     for zone in 0..geometry.conventional_zones {
         if results.is_gone(drive) {
             break;
@@ -126,7 +157,7 @@ mod tests {
     use crate::MemoryDrive;
     use crate::faults::{Fault, Faults, Plan};
     use std::io::ErrorKind;
-    use zone::{Geometry, ZoneCommand, ZoneCondition, ZoneKind};
+    use zone::{Geometry, ZoneCommand, ZoneCondition};
 
     fn geometry(zone_count: u32) -> Geometry {
         Geometry {

@@ -20,14 +20,17 @@ use std::sync::Arc;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
 impl ZeaFs {
-    /// Creates an empty file system. Without `force`, the drive must not have written zones.
+    /// Creates an empty file system. Without `force`, the drive must be empty.
+    ///
+    /// # Errors
+    /// The drive is not empty ([`Error::NotEmpty`]) or does not suit, and nothing has been changed; or the drive's error.
     pub fn format(device: &dyn ZonedDevice, uuid: [u8; 16], force: bool) -> Result<()> {
         let g = device.geometry();
         let (areas, _) = areas(g)?;
-        let written = erase::written_zones(device, 0..g.zone_count)?;
-        if !force && !written.is_empty() {
+        if !force && !erase::is_empty(device)? {
             return Err(Error::NotEmpty);
         }
+        let written = erase::written_zones(device, 0..g.zone_count)?;
         erase::reset(device, &written, true, &mut || {})?;
         let is_conventional = !areas[0].is_sequential;
         if is_conventional {

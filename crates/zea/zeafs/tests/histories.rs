@@ -525,6 +525,14 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(taken, Err(Error::NotEmpty)));
     fs.unmount().unwrap();
     assert!(matches!(writer.append(b"d"), Err(Error::Stopped { .. })));
+    // A conventional zone has no write pointer that would tell of its data.
+    let other = MemoryDrive::new(g).unwrap();
+    other.write(ByteOffset(4096), &[7; 512]).unwrap();
+    let taken = ZeaFs::format(&other, [4; 16], false);
+    assert!(matches!(taken, Err(Error::NotEmpty)));
+    let mut kept = [0; 512];
+    other.read(ByteOffset(4096), &mut kept).unwrap();
+    assert_eq!(kept, [7; 512]);
     let small = MemoryDrive::new(geometry(3, 1, 0)).unwrap();
     let small = ZeaFs::format(&small, [4; 16], false);
     assert!(matches!(small, Err(Error::DriveTooSmall { .. })));
