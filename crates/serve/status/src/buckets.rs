@@ -51,6 +51,8 @@ struct Sizes {
 #[derive(Default)]
 struct State {
     asked: Option<Instant>,
+    /// Nothing is counted any more, because the server ends.
+    is_closed: bool,
     is_counting: bool,
     counted: Option<(Instant, Sizes)>,
     due: Option<Instant>,
@@ -93,9 +95,15 @@ impl Counter {
             age_seconds: at.elapsed().as_secs_f64(),
             sizes: sizes.clone(),
         });
-        let is_due = !state.is_counting && state.due.is_none_or(|due| due <= now);
+        let is_free = !state.is_counting && !state.is_closed;
+        let is_due = is_free && state.due.is_none_or(|due| due <= now);
         state.is_counting |= is_due;
         (counted, is_due)
+    }
+
+    /// Ends a count that is under way, and begins no other.
+    pub(crate) fn close(&self) {
+        self.0.lock().is_closed = true;
     }
 
     /// Counts all buckets, which may take long; call it on a thread that may block.
@@ -135,6 +143,9 @@ impl Counter {
         let mut buckets = BTreeMap::<String, (u64, u64)>::new();
         let mut failed = BTreeSet::new();
         for collection in collections.filter(|name| !name.starts_with(UPLOADS)) {
+            if self.is_forgotten() {
+                return Err(Ended::NobodyLooks);
+            }
             let (mut objects, mut bytes) = (0u64, 0);
             let listed = list(&collection, &mut |size| {
                 objects += 1;
@@ -170,8 +181,9 @@ impl Counter {
     }
 
     fn is_forgotten(&self) -> bool {
-        let asked = self.0.lock().asked;
-        asked.is_none_or(|asked| asked.elapsed() > PATIENCE)
+        let state = self.0.lock();
+        let is_old = |asked: Instant| asked.elapsed() > PATIENCE;
+        state.is_closed || state.asked.is_none_or(is_old)
     }
 }
 
@@ -183,7 +195,9 @@ mod tests {
     #[test]
     fn a_bucket_that_cannot_be_listed_leaves_the_others_counted() {
         let names = ["a", "broken", "removed", "z", ".versions/a", ".versions/z"];
-        let sizes = Counter::default().sizes(names.map(str::to_owned).into_iter(), |name, each| {
+        let counter = Counter::default();
+        assert!(counter.ask().1);
+        let sizes = counter.sizes(names.map(str::to_owned).into_iter(), |name, each| {
             each(10)?;
             Err(Ended::Failed(ViewError::Store(match name {
                 "removed" => store::Error::NoCollection {
@@ -228,6 +242,29 @@ mod tests {
         });
         assert!(pauses[1] >= Duration::from_secs(2000));
         assert!(pauses[0] >= Duration::from_secs(21_000) && pauses[1] < pauses[0] / 4);
+    }
+
+    /// Else the server would wait for the count of a large store until whoever stops it kills it.
+    #[test]
+    fn the_end_of_the_server_ends_a_count() {
+        for objects in [1, 1024] {
+            let counter = Counter::default();
+            assert!(counter.ask().1);
+            let listed = Mutex::new(0);
+            let names = ["a", "b"].map(str::to_owned).into_iter();
+            let sizes = counter.sizes(names, |_, each| {
+                counter.close();
+                *listed.lock() += 1;
+                (0..objects).try_for_each(|_| each(1))?;
+                assert!(objects < 1024, "nothing ends a long bucket");
+                Ok(())
+            });
+            assert!(matches!(sizes, Err(Ended::NobodyLooks)));
+            assert_eq!(*listed.lock(), 1);
+            counter.run(Instant::now(), || sizes);
+            counter.0.lock().due = None;
+            assert!(!counter.ask().1, "no other begins");
+        }
     }
 
     #[test]

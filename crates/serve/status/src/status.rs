@@ -66,8 +66,9 @@ impl Status {
         self.requests.clone()
     }
 
-    /// Waits until no store call is running.
+    /// Ends a count of the buckets, and waits until no store call is running.
     pub async fn idle(&self) {
+        self.buckets.close();
         self.blocking.idle().await;
     }
 
