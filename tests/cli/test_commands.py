@@ -165,7 +165,8 @@ def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, 
 def test_a_collection_of_the_benchmarks_name_is_not_taken_for_its_own(zonestore, store):
     zonestore("store", "put", store, "-", "zonestore-bench/mine", stdin=b"stays")
     bench = "bench", "ingest", store, "--rounds", "1", "--large-total", "0", "--medium-total", "0", "--small-total", "64KiB"
-    assert "rm -r" in zonestore.try_(*bench).failed(8)
+    hint = zonestore.try_(*bench).failed(8)
+    assert "rm -r" in hint and "another drive" in hint and "--yes" not in hint, hint
     assert zonestore("store", "get", store, "zonestore-bench/mine").out == b"stays"
 
 

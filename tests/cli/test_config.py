@@ -112,6 +112,12 @@ def test_a_pipe_is_no_file_of_a_configuration(zonestore, config, tmp_path):
         assert outcome.code != 0 and "a pipe, no file" in outcome.err, outcome.err
 
 
+def test_a_password_of_the_collector_is_not_shown(zonestore, config):
+    path = config('[trace]\nto = "http://me:my-secret@127.0.0.1:4318"\n')
+    shown = zonestore("config", "check", path).text + zonestore("config", "check", path, "--json").text
+    assert "…@127.0.0.1:4318" in shown and "my-secret" not in shown, shown
+
+
 @pytest.mark.parametrize(
     "line, why",
     [

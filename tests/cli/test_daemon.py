@@ -60,6 +60,8 @@ def test_who_has_a_drive_is_told(zonestore, store, daemon):
     said = zonestore.try_("store", "mkfs", store).failed(4)
     assert f"in use by zonestore daemon (pid {daemon.pid})" in said
     assert "Swift" in said and "S3" not in said
+    said = zonestore.try_("store", "top", store).failed(1)
+    assert "no status page" in said and "store df" in said and "older" not in said, said
 
 
 def test_a_terminal_that_is_gone_ends_it_as_ctrl_c_does(daemon):

@@ -169,7 +169,8 @@ impl From<bench::Error> for CommandError {
                 "take a larger drive, or fewer bytes: --large-total 64MiB --medium-total 64MiB";
             E::Taken { drive, collection } => Refused,
                 format!(
-                    "zonestore store rm -r --yes {} {}", shell_word(drive), shell_text(collection.as_bytes())
+                    "the benchmark removes a collection of this name, and no benchmark made this one: measure on another drive; if \
+                     nothing in it is needed, `zonestore store rm -r {} {}` removes it", shell_word(drive), shell_text(collection.as_bytes())
                 );
             E::Exists { .. } => Refused,
                 "name a file that does not exist; the benchmark makes and removes it";

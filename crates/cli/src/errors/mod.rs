@@ -76,15 +76,25 @@ impl CommandError {
         self
     }
 
-    /// The error of a check that found errors, by kind.
-    pub fn found_errors(path: &Path, errors: &BTreeMap<String, u64>) -> Self {
+    /// The error of a check that found errors, by kind, and printed `details`. Without `deep`, it read no data.
+    pub fn found_errors(
+        path: &Path,
+        errors: &BTreeMap<String, u64>,
+        details: &[String],
+        deep: bool,
+    ) -> Self {
         let count: u64 = errors.values().sum();
         let errors = if count == 1 { "error" } else { "errors" };
+        let others = match deep {
+            false => "data was not read (--deep does)",
+            true if count > details.len() as u64 => "more may be damaged than is named above",
+            true => "what is not named above can still be read",
+        };
         Self::new(
             Exit::Damaged,
             format_args!("{}: {count} {errors}", path.display()),
         )
-        .hint("keep a copy of the drive; what is not named above can still be read")
+        .hint(format_args!("keep a copy of the drive; {others}"))
     }
 
     /// Whether it says that the host's disk is full, and not a drive.
@@ -252,6 +262,20 @@ mod tests {
             error.hint.unwrap()
         };
         assert!(hint(0).contains("first") && hint(1 << 29).contains("or remove objects"));
+    }
+
+    #[test]
+    fn a_check_calls_nothing_whole_that_it_did_not_look_at() {
+        let (path, details) = (Path::new("d"), vec![String::new(); 100]);
+        let hint = |count, deep| {
+            let errors = BTreeMap::from([("damage".to_owned(), count)]);
+            CommandError::found_errors(path, &errors, &details, deep)
+                .hint
+                .unwrap()
+        };
+        assert!(hint(100, true).contains("can still be read"));
+        assert!(hint(101, true).contains("more may be damaged"));
+        assert!(hint(100, false).contains("--deep"));
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResu
     value["lost"] = json!(lost);
     out.value(&value)?;
     if !report.is_clean() {
-        let error = CommandError::found_errors(path, &report.errors);
+        let error = CommandError::found_errors(path, &report.errors, &report.details, deep);
         return Err(match report.has_copies() {
             true => error.hint(
                 "nothing is lost: `zonestore fs fsck DRIVE --repair` writes what is damaged anew from its other copy",

@@ -43,7 +43,12 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(CommandError::found_errors(path, &errors))
+    Err(CommandError::found_errors(
+        path,
+        &errors,
+        &report.details,
+        deep,
+    ))
 }
 
 /// Status of the file system that is mounted at a directory.

@@ -41,13 +41,14 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
     }
     out.value(&value)?;
     if !report.is_clean() {
-        let error = CommandError::found_errors(path, &report.errors);
+        let deep = arguments.deep;
+        let error = CommandError::found_errors(path, &report.errors, &report.details, deep);
         return Err(match arguments.repair {
             true => {
-                write_down(path, arguments.deep);
+                write_down(path, deep);
                 error.hint(format_args!(
                     "`zonestore store health {}` says what is lost; {}",
-                    shell_word(path), others(&report)
+                    shell_word(path), others(&report, deep)
                 ))
             }
             // No other command can open the store before this repair.
@@ -60,7 +61,7 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             false => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore store fsck {path} --repair` puts records in order, and \
                  `zonestore store scrub {path} --deep` writes down for `store health` what is damaged for good; {}",
-                others(&report), path = shell_word(path)
+                others(&report, deep), path = shell_word(path)
             )),
         });
     }
@@ -87,10 +88,11 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
 /// The kind of error that only a mount that accepts damage gets past.
 const DAMAGED_FILE_SYSTEM: &str = "file system: damage to what was durable";
 
-/// A note on the objects that are not named.
-fn others(report: &FsckReport) -> &'static str {
+/// A note on what is not named. Without `deep`, no data was read.
+fn others(report: &FsckReport, deep: bool) -> &'static str {
     match report.unnamed {
-        0 => "what is not named above can still be read",
+        0 if deep => "what is not named above can still be read",
+        0 => "data was not read (--deep does)",
         _ => "not everything that is damaged is named above",
     }
 }

@@ -5,9 +5,11 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::live_lines;
 use crate::output::Output;
+use control::api::DAEMON;
 use control::{Client, Opened};
 use serde_json::Value;
 use terminal::live::can_draw;
+use terminal::shell_word;
 
 /// Number of logged requests: in a single print, and at most on a screen.
 const REQUESTS: (usize, usize) = (10, 200);
@@ -24,6 +26,13 @@ pub fn top(arguments: &StoreTop, out: &mut Output) -> CommandResult {
             );
         }
     };
+    if client.hello().command == DAEMON {
+        let (shown, word) = (path.display(), shell_word(path));
+        return fail!(
+            Failed, "{shown}: its server, for OpenStack Swift, has no status page";
+            "`zonestore store df|health {word}`, `zonestore store clean --status {word}` and `zonestore fs top {word}` ask it"
+        );
+    }
     let first = client.status()?;
     if arguments.once || out.is_json() || !can_draw() {
         for line in status::lines(&first, REQUESTS.0)? {

@@ -167,7 +167,7 @@ pub fn fsck(
     }))?;
     match errors.is_empty() {
         true => Ok(()),
-        false => Err(CommandError::found_errors(path, &errors)),
+        false => Err(CommandError::found_errors(path, &errors, &details, deep)),
     }
 }
 

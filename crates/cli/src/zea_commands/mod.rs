@@ -356,7 +356,7 @@ fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     }))?;
     match errors.is_empty() {
         true => Ok(()),
-        false => Err(CommandError::found_errors(path, &errors)),
+        false => Err(CommandError::found_errors(path, &errors, &details, deep)),
     }
 }
 

@@ -15,8 +15,8 @@ pub fn resolve(text: &str) -> io::Result<SocketAddr> {
 }
 
 impl Keys {
-    /// The command `s3cmd` with these keys for an endpoint at `address`, with TLS or without, quoted for a shell.
-    /// Settings in a key file are changed to that address.
+    /// The command `s3cmd` with these keys for an endpoint at `address`, with TLS or without, quoted for a shell. The secret
+    /// is no argument, which all users of the machine could read. Settings in a key file are changed to that address.
     ///
     /// # Errors
     /// The file cannot be changed.
@@ -28,7 +28,7 @@ impl Keys {
                 format!("s3cmd -c {}", shell_word(path))
             }
             Source::Environment | Source::Configuration { .. } => format!(
-                "s3cmd --access_key={} --secret_key=\"${}\" --{} --host={host} --host-bucket={host}",
+                "AWS_ACCESS_KEY={} AWS_SECRET_KEY=\"${}\" s3cmd -c /dev/null --{} --host={host} --host-bucket={host}",
                 shell_text(self.access_key.as_bytes()),
                 keys::SECRET_KEY_VARIABLE,
                 if tls { "ssl" } else { "no-ssl" },
@@ -89,6 +89,22 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_no_argument_of_a_client() {
+        let keys = Keys {
+            access_key: "me".to_owned(),
+            secret_key: Some("a secret of mine".to_owned()),
+            source: Source::Environment,
+        };
+        let command = keys.client("127.0.0.1:9000".parse().unwrap(), false);
+        // The file of settings that s3cmd takes by itself may have other keys, which would count.
+        assert_eq!(
+            command.unwrap(),
+            "AWS_ACCESS_KEY=me AWS_SECRET_KEY=\"$ZONESTORE_SECRET_KEY\" s3cmd -c /dev/null --no-ssl --host=127.0.0.1:9000 \
+             --host-bucket=127.0.0.1:9000"
+        );
+    }
 
     #[test]
     fn clients_are_sent_to_an_address_they_can_reach() {

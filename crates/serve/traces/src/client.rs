@@ -1,5 +1,6 @@
 //! The way to a collector.
 
+use crate::collector::without_user;
 use crate::counted::Counts;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -84,7 +85,7 @@ impl Client {
 #[async_trait::async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let to = request.uri().to_string();
+        let to = without_user(&request.uri().to_string());
         let sent = self.send(request);
         // Once, and not for each batch.
         let failed = self.knowledge.learn(sent.is_err());

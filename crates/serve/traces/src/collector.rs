@@ -59,6 +59,20 @@ impl FromStr for Address {
     }
 }
 
+/// The text of an address as it may be shown and logged: dots stand for a user name and password, which are sent as basic
+/// authentication.
+pub fn without_user(text: &str) -> String {
+    let split = text.split_once("://").and_then(|(scheme, rest)| {
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let (user, _) = authority.rsplit_once('@')?;
+        Some((scheme, &rest[user.len()..]))
+    });
+    match split {
+        Some((scheme, at_host)) => format!("{scheme}://…{at_host}"),
+        None => text.to_owned(),
+    }
+}
+
 /// Which part of all requests is traced, from 0 to 1. What a client traces itself is, too, if it says so.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Ratio(f64);
@@ -193,6 +207,21 @@ mod tests {
             "http://a b",
         ] {
             assert_eq!(address(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (text, shown) in [
+            (
+                "http://me:se@cret@there:4318/a@b",
+                "http://…@there:4318/a@b",
+            ),
+            ("https://me@[::1]", "https://…@[::1]"),
+            ("http://there/a@b", "http://there/a@b"),
+            ("64GiB", "64GiB"),
+        ] {
+            assert_eq!(without_user(text), shown);
         }
     }
 

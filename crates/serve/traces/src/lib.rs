@@ -9,7 +9,7 @@ mod collector;
 mod counted;
 mod parent;
 
-pub use collector::{Address, Collector, CollectorError, Ratio};
+pub use collector::{Address, Collector, CollectorError, Ratio, without_user};
 pub use parent::{continue_from, rename};
 
 /// The target of spans, which no log shows.

@@ -85,7 +85,7 @@ impl<T: Display> From<T> for Parsed<T> {
 
 impl<T> Shown for Parsed<T> {
     fn shown(&self) -> String {
-        format!("{:?}", self.text)
+        format!("{:?}", traces::without_user(&self.text))
     }
 }
 
