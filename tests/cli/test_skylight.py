@@ -199,6 +199,18 @@ def test_ctrl_c_keeps_what_was_found_of_a_model(zonestore, tmp_path):
     assert "of the drive's time" in shown and "/s" not in shown
 
 
+def test_ctrl_c_at_the_question_leaves_nothing_of_a_page(zonestore, solid, tmp_path):
+    ours, theirs = pty.openpty()
+    command = [zonestore.path, "skylight", solid, "--quick", "--html", tmp_path / "page.html"]
+    process = subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, preexec_fn=heed_signals)
+    os.close(theirs)
+    shown_until(ours, b"to go on: ")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT)
+    os.close(ours)
+    assert process.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["solid"]
+
+
 def test_nothing_is_shown_before_the_question(zonestore, solid):
     code, asked, _ = typed(zonestore, solid, "no")
     assert code == 8

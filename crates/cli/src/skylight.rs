@@ -28,8 +28,10 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
         }
         return out.value(&json!({ "models": names }));
     };
-    // Fails here if the page cannot be written, not after hours of work.
+    // Fails here if the page cannot be written, not after a question or hours of work. A file is begun again behind the
+    // question, at which Ctrl-C would leave its part.
     let page = arguments.html.as_deref().map(begin).transpose()?;
+    let page = page.filter(|page| page.partial().is_none());
     let steps = Steps::default();
     // For display only; a path need not be UTF-8.
     let name = path.to_string_lossy();
@@ -106,6 +108,10 @@ fn look(
     steps: Steps,
     out: &mut Output,
 ) -> CommandResult {
+    let page = match (page, &arguments.html) {
+        (None, Some(path)) => Some(begin(path)?),
+        (page, _) => page,
+    };
     let name = arguments.target.as_deref().unwrap_or(Path::new(""));
     let name = &*name.to_string_lossy();
     let asked = Asked {

@@ -5,8 +5,8 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::live_lines;
 use crate::output::Output;
-use control::api::DAEMON;
-use control::{Client, Opened};
+use control::api::Kind;
+use control::{Client, ClientError, Opened};
 use serde_json::Value;
 use terminal::live::can_draw;
 use terminal::shell_word;
@@ -26,14 +26,20 @@ pub fn top(arguments: &StoreTop, out: &mut Output) -> CommandResult {
             );
         }
     };
-    if client.hello().command == DAEMON {
-        let (shown, word) = (path.display(), shell_word(path));
-        return fail!(
-            Failed, "{shown}: its server, for OpenStack Swift, has no status page";
-            "`zonestore store df|health {word}`, `zonestore store clean --status {word}` and `zonestore fs top {word}` ask it"
-        );
-    }
-    let first = client.status()?;
+    let first = match client.status() {
+        // A daemon for OpenStack Swift, or a server that was told to have none.
+        Err(ClientError::Answered {
+            kind: Kind::UnknownCall,
+            ..
+        }) => {
+            let (shown, word) = (path.display(), shell_word(path));
+            return fail!(
+                Failed, "{shown}: its server has no status page";
+                "`zonestore store df|health {word}`, `zonestore store clean --status {word}` and `zonestore fs top {word}` ask it"
+            );
+        }
+        status => status?,
+    };
     if arguments.once || out.is_json() || !can_draw() {
         for line in status::lines(&first, REQUESTS.0)? {
             out.line(format_args!("{line}"))?;

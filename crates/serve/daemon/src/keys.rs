@@ -9,6 +9,7 @@ use runtime::Runtime;
 use s3::{Credentials, Key, Rights, small_file};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, PersistError};
 use thiserror::Error;
@@ -225,8 +226,20 @@ pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
             _ => changed += &format!("{line}\n"),
         }
     }
-    write_private(path, &changed, |file| file.persist(path))
-        .map_err(|error| KeysError::file(path, error))
+    let renewed = |file: NamedTempFile| match keep_owner(path, file.as_file()) {
+        Ok(()) => file.persist(path),
+        Err(error) => Err(PersistError { error, file }),
+    };
+    write_private(path, &changed, renewed).map_err(|error| KeysError::file(path, error))
+}
+
+/// Gives `file`, which is to replace `path`, to the owner of that: root may have served the drive of another user.
+fn keep_owner(path: &Path, file: &File) -> io::Result<()> {
+    let (old, new) = (fs::metadata(path)?, file.metadata()?);
+    if old.uid() == new.uid() {
+        return Ok(());
+    }
+    fchown(file, Some(old.uid()), Some(old.gid()))
 }
 
 fn from_file(path: &Path) -> Result<Keys> {
@@ -387,6 +400,21 @@ mod tests {
         let text = fs::read_to_string(kept.join("keys")).unwrap();
         assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
         assert_eq!(from_file(&path).unwrap().access_key, made.access_key);
+    }
+
+    #[test]
+    fn keys_stay_their_owners_where_root_serves_the_drive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned.keys");
+        from_file(&path).unwrap();
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&path, Some(4321), Some(1234)).is_err() {
+            return;
+        }
+        point_at(&path, "127.0.0.1:9000", false).unwrap();
+        let kept = fs::metadata(&path).unwrap();
+        assert_eq!((kept.uid(), kept.gid()), (4321, 1234));
+        assert_eq!(kept.permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
