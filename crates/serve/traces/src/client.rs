@@ -1,6 +1,6 @@
 //! The way to a collector.
 
-use crate::collector::without_user;
+use crate::address::without_user;
 use crate::counted::Counts;
 use bytes::Bytes;
 use http::{Request, Response};

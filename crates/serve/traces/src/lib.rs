@@ -4,12 +4,14 @@
 //! nobody collects, each costs one comparison. A request never waits for the collector: spans go to a queue with a
 //! bound, from which a thread of its own sends them, and what does not fit is dropped.
 
+mod address;
 mod client;
 mod collector;
 mod counted;
 mod parent;
 
-pub use collector::{Address, Collector, CollectorError, Ratio, without_user};
+pub use address::{Address, without_user};
+pub use collector::{Collector, CollectorError, Ratio};
 pub use parent::{continue_from, rename};
 
 /// The target of spans, which no log shows.
