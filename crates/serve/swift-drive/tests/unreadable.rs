@@ -60,7 +60,7 @@ fn with_partitions() -> Arc<MemoryDrive> {
     drive
 }
 
-/// Every 16 KiB of all SSTs: a byte of each block.
+/// Every 64 KiB of all SSTs: a byte of one block of four.
 fn sst_blocks(drive: &Arc<MemoryDrive>) -> Vec<ZoneAddress> {
     let geometry = drive.geometry().clone();
     let report = drive.report(ZoneId(0), geometry.zone_count).unwrap();
@@ -74,7 +74,7 @@ fn sst_blocks(drive: &Arc<MemoryDrive>) -> Vec<ZoneAddress> {
     let tables = tables.filter(|name| name.ends_with(".sst"));
     let extents = tables.flat_map(|name| fs.extents(&format!("/db/{name}")).unwrap());
     let blocks = extents.flat_map(|extent| {
-        let offsets = (0..extent.length).step_by(16 << 10);
+        let offsets = (0..extent.length).step_by(64 << 10);
         offsets.map(move |at| ZoneAddress::new(extent.at.zone, extent.at.offset + at))
     });
     blocks.collect()
@@ -100,9 +100,8 @@ fn places(drive: &Arc<MemoryDrive>, collection: &str) -> impl Iterator<Item = Zo
 #[test]
 fn partitions_behind_rows_that_cannot_be_read_are_listed() {
     let drive = with_partitions();
-    let places: Vec<_> = places(&drive, SUFFIXES).collect();
-    assert!(places.len() > 2, "{places:?}");
-    let swift = SwiftDrive::new(damaged_at(&drive, places[places.len() / 2]).unwrap());
+    let at = places(&drive, SUFFIXES).nth(1).unwrap();
+    let swift = SwiftDrive::new(damaged_at(&drive, at).unwrap());
     let found = swift.partitions(0, 0, usize::MAX).unwrap();
     assert!(found.is_sorted());
     let count = PARTITIONS as usize;
