@@ -201,7 +201,7 @@ def test_ctrl_c_keeps_what_was_found_of_a_model(zonestore, tmp_path):
 
 def test_ctrl_c_at_the_question_leaves_nothing_of_a_page(zonestore, solid, tmp_path):
     ours, theirs = pty.openpty()
-    command = [zonestore.path, "skylight", solid, "--quick", "--html", tmp_path / "page.html"]
+    command = [zonestore.path, "skylight", solid, "--html", tmp_path / "page.html"]
     process = subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, preexec_fn=heed_signals)
     os.close(theirs)
     shown_until(ours, b"to go on: ")
