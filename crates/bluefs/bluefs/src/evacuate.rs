@@ -392,7 +392,7 @@ impl Shared {
     ) -> Result<Option<Piece>> {
         let g = self.device.geometry();
         let start = &bytes[..bytes.len().min(g.block_size as usize)];
-        let misleads = codec::is_zero(start) || start.starts_with(&log_record::MAGIC);
+        let misleads = log_record::misleads(start);
         // Where there is no room for more than that record, it fills the zone: else the zone would be chosen again.
         if slot.is_behind_a_log(*used) && misleads && slot.capacity > *used {
             let at = ZoneAddress::new(slot.zone, *used);

@@ -49,12 +49,10 @@ pub(crate) fn scan_log(
         // Records that are missing after a truncation are no damage.
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
-            let block = u64::from(device.geometry().block_size);
-            let behind = ZoneAddress::new(at.zone, at.offset + block);
             let known = match segment.end {
-                // A file that begins there, or behind the record that ends a log, was written after the log.
+                // A file that begins there was written after the log.
                 u64::MAX => log_lacks(device, segment.at.offset, at, run_id)
-                    .filter(|_| !names.has_extent_from(at) && !names.has_extent_from(behind))
+                    .filter(|_| !names.has_extent_from(at) && !ends_there(device, names, at))
                     .unwrap_or(0),
                 end => end,
             };
@@ -85,6 +83,18 @@ pub(crate) fn scan_log(
     }
     body.segments = segments;
     Ok(stops)
+}
+
+/// Whether a log ended at `at`, because only the record that ends a log can have been there: behind it is a file which is
+/// written behind such a record.
+fn ends_there(device: &dyn Mirror, names: &Namespace, at: ZoneAddress) -> bool {
+    let block = device.geometry().block_size;
+    let behind = ZoneAddress::new(at.zone, at.offset + u64::from(block));
+    if !names.has_extent_from(behind) {
+        return false;
+    }
+    let copies = device.read_each(behind, block as usize);
+    copies.iter().any(|(_, start)| log_record::misleads(start))
 }
 
 /// Records found in a segment.

@@ -66,14 +66,18 @@ pub fn written_zones(
     Ok(written)
 }
 
-/// Whether the first MiB of a conventional zone, which has no write pointer, holds anything but zeros.
+/// Whether the first MiB of a conventional zone, which has no write pointer, holds anything but zeros. One that is offline
+/// holds nothing that could be read.
 ///
 /// # Errors
 /// The drive cannot read it.
 pub fn has_data_in_front(drive: &dyn ZonedDevice, zone: ZoneId) -> ZoneResult<bool> {
     let geometry = drive.geometry();
     let mut front = vec![0; FRONT_BYTES.min(geometry.capacity(zone)) as usize];
-    drive.read(geometry.start(zone), &mut front)?;
+    match drive.read(geometry.start(zone), &mut front) {
+        Err(ZoneError::Offline { .. }) => return Ok(false),
+        read => read?,
+    }
     Ok(!codec::is_zero(&front))
 }
 

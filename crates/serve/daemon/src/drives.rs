@@ -139,6 +139,7 @@ impl DriveServer {
             let devices = self.devices;
             let close = async {
                 let until = *began.get_or_init(Instant::now) + CLOSING;
+                devices.iter().for_each(|device| device.swift.stop());
                 for device in &devices {
                     device.swift.bodies_done(until).await;
                     device.calls.close().await;
@@ -146,6 +147,7 @@ impl DriveServer {
                 }
             };
             let served = self.socket.run(router, CLOSING, shutdown, close).await;
+            devices.iter().for_each(|device| device.swift.stop());
             sweeping.abort();
             watching.iter().for_each(JoinHandle::abort);
             for control in beside {

@@ -33,17 +33,27 @@ impl SwiftDrive {
     /// suffixes that were made so far.
     ///
     /// `goes_on` is asked before every 256 suffixes. If it returns false, the next call goes on there, also after another
-    /// mount. Errors are logged. What could not be read is looked at again by the next call.
-    pub fn find_suffixes(&self, goes_on: impl Fn() -> bool) {
-        let policies = self.known_policies().unwrap_or_else(|error| {
-            tracing::error!(%error, "suffixes may be missing until the next start");
-            Vec::new()
-        });
-        for policy in policies {
-            if let Err(error) = self.find_suffixes_of(policy, &goes_on) {
-                tracing::error!(%error, policy, "suffixes may be missing until the next start");
+    /// mount. Errors are logged. What could not be read, or found no space, is looked at again by the next call: the answer is
+    /// whether all suffixes are there.
+    pub fn find_suffixes(&self, goes_on: impl Fn() -> bool) -> bool {
+        let policies = match self.known_policies() {
+            Ok(policies) => policies,
+            Err(error) => {
+                tracing::error!(%error, "suffixes may be missing");
+                return false;
             }
+        };
+        let mut has_all = true;
+        for policy in policies {
+            has_all &= match self.find_suffixes_of(policy, &goes_on) {
+                Ok(has_all) => has_all,
+                Err(error) => {
+                    tracing::error!(%error, policy, "suffixes may be missing");
+                    false
+                }
+            };
         }
+        has_all
     }
 
     /// Creates the collections of suffixes that a salvage has left out. A policy without one takes no files.
@@ -70,13 +80,13 @@ impl SwiftDrive {
             .collect())
     }
 
-    fn find_suffixes_of(&self, policy: u32, goes_on: &impl Fn() -> bool) -> Result<()> {
+    fn find_suffixes_of(&self, policy: u32, goes_on: &impl Fn() -> bool) -> Result<bool> {
         let revision = self.store.revision()?;
         let suffixes = Address::suffixes(policy);
         let known = self.store.collection(&suffixes)?;
         let known = known.map(|known| known.attributes).unwrap_or_default();
         if is_of(&known, &revision) {
-            return Ok(());
+            return Ok(true);
         }
         tracing::info!(
             policy,
@@ -92,7 +102,7 @@ impl SwiftDrive {
             let has_all = matches!(looked, Ok(true)) && look.passed_over.is_none();
             let attributes = match has_all {
                 true => revised(&revision),
-                // After rows that could not be read, the next start looks again.
+                // After rows that could not be read, the next call looks again.
                 false => revised_until(&revision, look.passed_over.as_ref().unwrap_or(&look.from)),
             };
             let mut made = std::mem::take(&mut look.made);
@@ -101,12 +111,12 @@ impl SwiftDrive {
             drop(self.store.commit_readable(made)?);
             if looked? {
                 if !has_all {
-                    tracing::error!(policy, "suffixes may be missing until the next start");
+                    tracing::error!(policy, "suffixes may be missing");
                 }
-                break;
+                return Ok(has_all);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Looks at the next suffixes of a policy. Returns whether there are no more.

@@ -11,6 +11,7 @@ use runtime::Runtime;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
@@ -23,6 +24,8 @@ const BLOCKING: usize = 16;
 /// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory,
 /// and a download 3.
 const BODIES: usize = 128;
+/// When suffixes that could not be read, or found no space, are looked for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
 /// Most staged data and most open readers at the same time.
 const STAGED: usize = 4096;
 const OPENED: usize = 4096;
@@ -65,16 +68,26 @@ impl SwiftCalls {
         }))
     }
 
-    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, until all are there or
-    /// [`Self::bodies_done`] is called. To be called once, beside the first requests.
+    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, again after ten minutes until all
+    /// are there or [`Self::stop`] is called. To be called once, beside the first requests.
     pub async fn find_suffixes(self: Arc<Self>) {
-        let found = self.call(|calls| {
-            let goes_on = || !calls.is_stopping.load(Ordering::Relaxed);
-            calls.drive.find_suffixes(goes_on);
-            Ok(())
-        });
-        // Only if the call panics, which is logged.
-        let _ = found.await;
+        loop {
+            let found = self.call(|calls| {
+                let goes_on = || !calls.is_stopping.load(Ordering::Relaxed);
+                Ok(calls.drive.find_suffixes(goes_on))
+            });
+            // An error only if the call panics, which is logged.
+            let has_all = found.await.unwrap_or(true);
+            if has_all || self.is_stopping.load(Ordering::Relaxed) {
+                break;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// Lets the search for suffixes end soon, and keeps places free for the last calls.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
     }
 
     /// Drops staged data and readers that clients have abandoned; to be called regularly.
@@ -89,7 +102,7 @@ impl SwiftCalls {
 
     /// Waits, but no longer than `until`, until the data is through that goes from and to sockets. Nothing more is begun then.
     pub async fn bodies_done(&self, until: Instant) {
-        self.is_stopping.store(true, Ordering::Relaxed);
+        self.stop();
         let all = self.bodies.acquire_many(BODIES as u32);
         let all = tokio::time::timeout_at(until, all).await;
         // Given back only when none that waits can get them any more.

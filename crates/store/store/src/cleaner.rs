@@ -19,6 +19,8 @@ use zone_alloc::{CleaningPolicy, Filling, Hours, Pace, Pacer, Pressure, Requests
 
 /// How often the thread that waits for work checks whether [`State::hours`] have begun.
 const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
+/// How often the thread tries again to reset or empty zones.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The longest sleep before the pacer is asked again: changes that wake no thread are noticed then.
 const LOOK_AT_PACE: Duration = Duration::from_millis(100);
 /// How long the thread gathers bytes that died before it starts a round: a wake-up costs more than a small commit.
@@ -367,22 +369,25 @@ impl Cleaner {
         hours.is_always() || hours.contains(self.runtime.minute_of_day())
     }
 
-    /// Waits for work; false once the store is being unmounted.
-    pub fn wait_for_work(&self) -> bool {
+    /// Waits for work, for a minute at most while `is_unfinished`: zones could not be reset or emptied. False once the store
+    /// is being unmounted.
+    pub fn wait_for_work(&self, is_unfinished: impl Fn() -> bool) -> bool {
+        let again = is_unfinished().then(|| self.runtime.now() + LOOK_AGAIN);
         let mut state = self.state.lock();
         state.running = false;
         while !state.has_news() && state.died <= state.heard {
             let now = self.runtime.now();
             let held = state.cluster.holds(now);
             let began = !state.in_hours && self.is_one_of(state.hours);
-            if began || held != state.was_held {
+            if began || held != state.was_held || again.is_some_and(|at| at <= now) {
                 state.was_held = held;
                 state.again = true;
                 break;
             }
             let hours = (!state.hours.is_always()).then_some(LOOK_AT_HOURS);
             let cluster = state.cluster.changes(now).map(|at| at - now);
-            match hours.into_iter().chain(cluster).min() {
+            let again = again.map(|at| at - now);
+            match hours.into_iter().chain(cluster).chain(again).min() {
                 Some(look) => {
                     self.wake.wait_for(&mut state, look);
                 }

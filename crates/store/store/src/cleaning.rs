@@ -29,7 +29,9 @@ impl CleaningThread {
     pub fn start(store: &Arc<Inner>) -> std::io::Result<Self> {
         let (cleaner, mine) = (store.cleaner.clone(), store.clone());
         let thread = store.runtime.spawn("cleaner", move || {
-            while mine.cleaner.wait_for_work() {
+            let is_unfinished =
+                || !mine.unreset.lock().is_empty() || !mine.freelist.to_drain().is_empty();
+            while mine.cleaner.wait_for_work(is_unfinished) {
                 let waits = &mut |moment| mine.cleaner.wait_until(moment);
                 if let Err(error) = mine.tend(waits) {
                     tracing::error!(%error, "cleaning stopped");

@@ -30,7 +30,7 @@ pub(crate) struct ZoneSetAside {
 
 pub(crate) struct Freelist {
     table: Mutex<Table>,
-    /// A zone was set aside, or one that is was sealed, since [`Self::takes_news`] was last asked.
+    /// A zone was opened or set aside, or one that is was sealed, since [`Self::takes_news`] was last asked.
     has_news: AtomicBool,
     /// An upload was given up, so that bytes died without a commit.
     has_given_up: AtomicBool,
@@ -61,12 +61,15 @@ impl Freelist {
     pub fn open(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         let fills = table.fills;
+        let mut is_new = false;
         table.change(zone, |zone| {
             zone.now.open = true;
             if !zone.row.is_ours() {
                 zone.row = zone.row.filled_at(fills);
+                is_new = true;
             }
         });
+        self.has_news.fetch_or(is_new, Ordering::Release);
     }
 
     /// Counts a write of `bytes` that begins in the open `zone`, which is pinned until [`Self::unpin`].
@@ -150,7 +153,8 @@ impl Freelist {
         is_new
     }
 
-    /// Whether a zone was set aside, or one that is was sealed, since the last call: the cleaner may have to empty it.
+    /// Whether a zone was opened or set aside, or one that is was sealed, since the last call: the cleaner may have to
+    /// empty one.
     pub fn takes_news(&self) -> bool {
         self.has_news.load(Ordering::Relaxed) && self.has_news.swap(false, Ordering::Acquire)
     }
@@ -284,9 +288,13 @@ impl Freelist {
 
     /// Gives a reservation of `bytes` back.
     pub fn unreserve(&self, bytes: u64) {
-        self.has_given_up.fetch_or(bytes > 0, Ordering::Release);
         let totals = &mut self.table.lock().totals;
         totals.in_flight = totals.in_flight.saturating_sub(bytes);
+    }
+
+    /// Notes that bytes in zones die with an upload.
+    pub fn note_given_up(&self) {
+        self.has_given_up.store(true, Ordering::Release);
     }
 
     /// Whether an upload was given up since the last call.

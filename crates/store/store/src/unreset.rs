@@ -22,6 +22,10 @@ impl Unreset {
         self.retries.begin(now);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.zones.is_empty()
+    }
+
     /// Takes the zone to retry now, if the retry is due: `at_most` bounds how long it is put off.
     pub fn next(&mut self, now: Duration, at_most: Duration) -> Option<ZoneId> {
         if !self.retries.is_due(now, at_most) {

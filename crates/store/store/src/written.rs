@@ -203,6 +203,10 @@ impl Drop for Hold {
         let mut pieces = self.pieces.lock();
         // A cleaner that is just moving a run of this list finds it gone.
         pieces.list.clear();
+        // A commit has taken the reservation.
+        if self.reserved > 0 && !pieces.bytes.is_empty() {
+            self.freelist.note_given_up();
+        }
         for (zone, bytes) in std::mem::take(&mut pieces.bytes) {
             self.freelist.drop_uncommitted(zone, bytes);
         }

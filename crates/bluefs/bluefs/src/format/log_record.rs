@@ -81,6 +81,11 @@ pub fn encode(
     out
 }
 
+/// Whether a file that begins with this block looks, behind a log, like damage of the log.
+pub fn misleads(start: &[u8]) -> bool {
+    codec::is_zero(start) || start.starts_with(&MAGIC)
+}
+
 /// Encodes a record of no file that is to be written to `at`, behind a log of another run. Its mark says nothing.
 pub fn ends_a_log(at: ZoneAddress, run_id: u32, block_size: u32) -> Vec<u8> {
     let mark = Mark {

@@ -153,6 +153,36 @@ fn at_the_start_of_a_file_behind_a_log_it_refuses_no_mount() {
     }
 }
 
+/// The file is behind it without any record in between.
+#[test]
+fn the_last_record_of_a_log_that_was_just_closed_is_missed_in_front_of_a_file() {
+    let drive = drive(MemoryDrive::new(geometry(40, 0, 0)).unwrap());
+    format_copies(&*drive, Role::Alone, 1);
+    let fs = mount(drive.clone()).unwrap();
+    let mut log = fs.create("/1.log").unwrap();
+    let mut append = |byte| {
+        log.append(&[byte; 300]).unwrap();
+        log.sync().unwrap();
+    };
+    append(1);
+    // Until no empty zone is left.
+    let mut paths = (0..).map(|n| format!("/{n}.sst"));
+    let full = paths.find(|path| support::write(&fs, path, &[2; 20_000]).is_err());
+    fs.delete(&full.unwrap()).unwrap();
+    append(3);
+    drop(log);
+    support::write(&fs, "/last.sst", &[2; 700]).unwrap();
+    let (log, last) = (
+        fs.extents("/1.log").unwrap(),
+        fs.extents("/last.sst").unwrap(),
+    );
+    assert_eq!(last[0].at, blocks_on(log[1].at, 1));
+    drop(fs);
+    spoil(&drive, log[1].at);
+    let refused = mount(drive).map(drop).unwrap_err();
+    assert!(matches!(refused, Error::LogDamaged { .. }), "{refused}");
+}
+
 #[test]
 fn what_a_removed_file_began_with_behind_a_log_refuses_no_mount() {
     let mut as_a_record = [1; 20_000];

@@ -28,24 +28,24 @@ fn who_waits_for_a_zone_goes_on_after_the_first_that_was_enough() {
 fn what_dies_adds_up_until_all_zones_have_been_looked_at() {
     let cleaner = cleaner();
     cleaner.after_commit(40, false);
-    assert!(cleaner.wait_for_work());
+    assert!(cleaner.wait_for_work(|| false));
     assert_eq!(cleaner.asked().died, 40);
     cleaner.after_commit(60, false);
-    assert!(cleaner.wait_for_work());
+    assert!(cleaner.wait_for_work(|| false));
     let asked = cleaner.asked();
     assert_eq!(asked.died, 100);
     cleaner.after_commit(5, false);
     cleaner.found_nothing(asked);
-    assert!(cleaner.wait_for_work());
+    assert!(cleaner.wait_for_work(|| false));
     assert_eq!(cleaner.asked().died, 5);
     cleaner.cleaned();
-    assert!(cleaner.wait_for_work(), "there may be another zone");
+    assert!(cleaner.wait_for_work(|| false), "there may be another zone");
     // Of two rounds at the same time, the other one has taken these bytes off already.
     let (one, other) = (cleaner.asked(), cleaner.asked());
     cleaner.found_nothing(one);
     cleaner.found_nothing(other);
     cleaner.after_commit(6, false);
-    assert!(cleaner.wait_for_work());
+    assert!(cleaner.wait_for_work(|| false));
     assert_eq!(cleaner.asked().died, 6);
 }
 
@@ -85,7 +85,10 @@ fn a_write_that_has_found_a_zone_read_only_wakes_the_cleaner_with_its_commit() {
     let store = mount(&drive);
     let cleaner = &store.inner.cleaner;
     put(&store, "first");
-    assert!(cleaner.wait_for_work(), "after the mount, it looks at all");
+    assert!(
+        cleaner.wait_for_work(|| false),
+        "after the mount, it looks at all"
+    );
     let has_news = || cleaner.state.lock().has_news();
     put(&store, "second");
     assert!(!has_news());

@@ -134,6 +134,12 @@ fn cleaning_goes_on_behind_an_upload_that_was_given_up() {
     let dead = store.inner.freelist.totals().dead();
     (0..20).for_each(|_| store.inner.cleaner.count_cleaned(0, dead));
     assert!(!store.clean_one().unwrap());
+    // A writer that has placed nothing.
+    let mut refused = store.inner.hold();
+    store.inner.admit_data(4096).unwrap();
+    refused.add_reserved(4096);
+    drop(refused);
+    assert!(!store.clean_one().unwrap());
     drop(writer);
     store
         .inner

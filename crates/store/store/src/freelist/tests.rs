@@ -80,6 +80,9 @@ fn a_zone_that_is_left_after_it_was_set_aside_is_news() {
     let list = Freelist::new(4, 100);
     for zone in [1, 2].map(ZoneId) {
         list.open(zone);
+        assert!(list.takes_news() && !list.takes_news());
+        list.open(zone);
+        assert!(!list.takes_news());
     }
     list.set_aside(ZoneId(2), SetAside::ReadOnly, String::new());
     assert!(list.takes_news());
