@@ -31,7 +31,7 @@ def rules(conf):
         raise ValueError("turn_seconds: from 2 to 240")
     try:
         found.most(100)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError('clean_at_once: a number of drives, or a share of them such as "20%"') from None
     return found
 

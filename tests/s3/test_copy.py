@@ -155,12 +155,12 @@ def test_conditions_on_the_source(s3, bucket, source, refused):
     tag, time = head["ETag"], head["LastModified"]
     target = dict(Bucket=bucket, Key="to", CopySource=source)
     for holds in [
-        dict(CopySourceIfMatch=tag), dict(CopySourceIfNoneMatch='"other"'),
+        dict(CopySourceIfMatch=tag), dict(CopySourceIfNoneMatch='"other"'), dict(CopySourceIfMatch=f'"other", {tag}'),
         dict(CopySourceIfModifiedSince=time - DAY), dict(CopySourceIfUnmodifiedSince=time + DAY),
     ]:
         s3.copy_object(**target, **holds)
     for fails in [
-        dict(CopySourceIfMatch='"other"'), dict(CopySourceIfNoneMatch=tag),
+        dict(CopySourceIfMatch='"other"'), dict(CopySourceIfNoneMatch=tag), dict(CopySourceIfNoneMatch=f'"other", {tag}'),
         dict(CopySourceIfModifiedSince=time), dict(CopySourceIfUnmodifiedSince=time - DAY),
     ]:
         assert refused(s3.copy_object, **target, **fails) == ("PreconditionFailed", 412), fails

@@ -18,9 +18,13 @@ pub struct FileError {
     pub source: io::Error,
 }
 
-/// A file that gets its name when it is published; devices and pipes are written directly.
+/// A file that gets its name when it is published; devices, pipes and what the process has open already (`/dev/stdout`) are
+/// written directly. A link is followed, and stays.
 pub struct WholeFile {
+    /// The path as given.
     path: PathBuf,
+    /// Where the links at the path lead.
+    target: PathBuf,
     /// Temporary name until the file is complete; the file is removed if that does not happen.
     partial: Option<TempPath>,
     file: File,
@@ -68,7 +72,8 @@ impl WholeFile {
             // No file can get such a name when it is complete.
             return Err(failed(path, io::ErrorKind::IsADirectory.into()));
         }
-        let special = before.filter(|before| !before.is_file());
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let special = before.filter(|before| !before.is_file() || is_open_already(path));
         let opened = if let Some(special) = special {
             let mut options = File::options();
             if special.file_type().is_block_device() {
@@ -77,13 +82,13 @@ impl WholeFile {
             }
             options.write(true).open(path).map(|file| (file, None))
         } else {
-            let mut name = path.file_name().unwrap_or_default().to_owned();
+            let mut name = target.file_name().unwrap_or_default().to_owned();
             name.push(".");
             let made = Builder::new()
                 .prefix(&name)
                 .suffix(".partial")
                 .permissions(Permissions::from_mode(known.unwrap_or(mode)))
-                .tempfile_in(folder(path));
+                .tempfile_in(folder(&target));
             made.map(|made| {
                 let (file, partial) = made.into_parts();
                 (file, Some(partial))
@@ -93,6 +98,7 @@ impl WholeFile {
         let (file, partial) = opened.map_err(|source| failed(path, source))?;
         Ok(Self {
             path: path.to_owned(),
+            target,
             partial,
             file,
             is_new: false,
@@ -104,7 +110,7 @@ impl WholeFile {
     /// # Errors
     /// The host's error. The previous file is still there, unless only the sync of the folder failed.
     pub fn publish_durably(self) -> Result<(), FileError> {
-        let path = self.path.clone();
+        let (path, target) = (self.path.clone(), self.target.clone());
         let kind = self.file.metadata().map(|found| found.file_type());
         let kind = kind.map_err(|source| failed(&path, source))?;
         // Pipes cannot be synced.
@@ -116,7 +122,7 @@ impl WholeFile {
             return Ok(());
         }
         self.publish()?;
-        let folder = File::open(folder(&path)).and_then(|folder| folder.sync_all());
+        let folder = File::open(folder(&target)).and_then(|folder| folder.sync_all());
         folder.map_err(|source| failed(&path, source))
     }
 
@@ -128,8 +134,8 @@ impl WholeFile {
     pub fn publish(self) -> Result<(), FileError> {
         if let Some(partial) = self.partial {
             let named = match self.is_new {
-                true => persist_new(partial, &self.path),
-                false => partial.persist(&self.path),
+                true => persist_new(partial, &self.target),
+                false => partial.persist(&self.target),
             };
             named.map_err(|error| failed(&self.path, error.error))?;
         }
@@ -167,6 +173,22 @@ fn failed(path: &Path, source: io::Error) -> FileError {
     }
 }
 
+/// Whether the path is a link to a file that this process has open, as `/dev/stdout` is.
+fn is_open_already(path: &Path) -> bool {
+    let mut at = path.to_owned();
+    // As many links as the kernel follows.
+    for _ in 0..40 {
+        let Ok(link) = fs::read_link(&at) else {
+            return false;
+        };
+        at = folder(&at).join(link);
+        if at.starts_with("/proc/self/fd") {
+            return true;
+        }
+    }
+    false
+}
+
 fn folder(path: &Path) -> &Path {
     let folder = path.parent();
     folder
@@ -199,6 +221,31 @@ mod tests {
         file.publish_durably().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_link_stays_and_what_is_open_is_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("sub")).unwrap();
+        fs::write(at("sub/file"), "old").unwrap();
+        std::os::unix::fs::symlink("sub/file", at("link")).unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let mut file = WholeFile::create(&at(name)).unwrap();
+            file.write_all(bytes).unwrap();
+            file.publish_durably().unwrap();
+        };
+        write("link", b"new");
+        assert!(at("link").is_symlink());
+        assert_eq!(fs::read(at("sub/file")).unwrap(), b"new");
+        let open = File::create(at("out")).unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&open);
+        std::os::unix::fs::symlink(format!("/proc/self/fd/{number}"), at("fd")).unwrap();
+        std::os::unix::fs::symlink("fd", at("stdout")).unwrap();
+        write("stdout", b"shown");
+        assert!(at("fd").is_symlink() && at("stdout").is_symlink());
+        assert_eq!(fs::read(at("out")).unwrap(), b"shown");
+        assert_eq!(names(&at("sub")), ["file"]);
     }
 
     #[test]

@@ -53,18 +53,29 @@ pub fn judge(preconditions: &Preconditions, etag: &str, modified_micros: u64) ->
     }
 }
 
+/// The tags of a condition, and whether each is weak: the protocol's library takes a list of them for one tag, whose `W/` in
+/// front of the first it has taken off. A tag of S3's has neither a comma nor a quote.
+fn tags(condition: &ETag) -> impl Iterator<Item = (bool, &str)> {
+    let (is_weak, value) = (condition.as_weak().is_some(), condition.value());
+    value.split(',').enumerate().map(move |(number, tag)| {
+        let tag = tag.trim();
+        let weak = tag.strip_prefix("W/");
+        let is_weak = weak.is_some() || (is_weak && number == 0);
+        (is_weak, weak.unwrap_or(tag).trim_matches('"'))
+    })
+}
+
 fn matches_strongly(condition: &ETagCondition, etag: &str) -> bool {
     match condition {
         ETagCondition::Any => true,
-        ETagCondition::ETag(ETag::Strong(value)) => value == etag,
-        ETagCondition::ETag(ETag::Weak(_)) => false,
+        ETagCondition::ETag(tag) => tags(tag).any(|(is_weak, tag)| !is_weak && tag == etag),
     }
 }
 
 fn matches_weakly(condition: &ETagCondition, etag: &str) -> bool {
     match condition {
         ETagCondition::Any => true,
-        ETagCondition::ETag(tag) => tag.value() == etag,
+        ETagCondition::ETag(tag) => tags(tag).any(|(_, tag)| tag == etag),
     }
 }
 
@@ -169,6 +180,16 @@ mod tests {
             (None, tag("other"), Verdict::Proceed),
             (tag(TAG), tag(TAG), Verdict::NotModified),
             (tag("other"), tag(TAG), Verdict::Failed),
+            // Lists, as the library gives them.
+            (tag(&format!("other\", \"{TAG}")), None, Verdict::Proceed),
+            (tag(&format!("other\", W/\"{TAG}")), None, Verdict::Failed),
+            (tag("other\", \"another"), None, Verdict::Failed),
+            (
+                None,
+                tag(&format!("other\",W/\"{TAG}")),
+                Verdict::NotModified,
+            ),
+            (None, tag("other\", \"another"), Verdict::Proceed),
         ];
         for (if_match, if_none_match, expected) in cases {
             let case = format!("{if_match:?} {if_none_match:?}");

@@ -104,14 +104,12 @@ pub fn signed_at<B>(request: &Request<B>) -> Option<String> {
     }
 }
 
-/// Refuses forms: `s3s` would hold the file of a form in memory whole.
+/// Refuses forms: `s3s` would hold the file of a form in memory whole. An upload in parts may be of another type `multipart/…`.
 fn refuse_form(head: &request::Parts) -> S3Result<()> {
-    let kind = head
-        .headers
-        .get("content-type")
-        .map(|value| value.as_bytes());
-    let is_form =
-        kind.is_some_and(|kind| kind.len() >= 10 && kind[..10].eq_ignore_ascii_case(b"multipart/"));
+    const FORM: &[u8] = b"multipart/form-data";
+    let kind = head.headers.get("content-type");
+    let kind = kind.and_then(|kind| kind.as_bytes().get(..FORM.len()));
+    let is_form = kind.is_some_and(|kind| kind.eq_ignore_ascii_case(FORM));
     if head.method == Method::POST && is_form {
         return Err(s3_error!(
             NotImplemented,

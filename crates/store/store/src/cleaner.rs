@@ -128,6 +128,8 @@ pub(crate) struct Asked {
     pub requested: bool,
     /// How often it did.
     pub starts: u64,
+    /// There may be work other than bytes that died: [`Cleaner::nudge`].
+    pub nudged: bool,
     pub automatic: bool,
     /// The clock is within [`CleanerChange::hours`], so that cleaning ahead may start.
     pub in_hours: bool,
@@ -190,7 +192,8 @@ impl Cleaner {
             died: 0,
             heard: 0,
             again: false,
-            nudged: false,
+            // A mount counts no bytes that died before it.
+            nudged: true,
             did: CleaningWork::default(),
             started: CleaningWork::default(),
             starts: 0,
@@ -397,7 +400,6 @@ impl Cleaner {
         if !state.has_news() {
             self.wake.wait_for(&mut state, GATHER);
         }
-        state.nudged = false;
         state.again = false;
         state.running = !state.shutdown;
         state.running
@@ -411,6 +413,7 @@ impl Cleaner {
         state.was_held = held;
         state.starts_asked = state.starts;
         Asked {
+            nudged: std::mem::take(&mut state.nudged),
             requested: state.requested,
             starts: state.starts,
             automatic: state.automatic,
@@ -455,6 +458,8 @@ impl Cleaner {
     pub fn failed(&self) {
         let mut state = self.state.lock();
         state.requested &= state.starts != state.starts_asked;
+        // Another drive can use the turn meanwhile.
+        state.waits_for_turn = false;
         (state.died, state.heard) = (0, 0);
     }
 

@@ -98,7 +98,9 @@ impl Inner {
         // Choosing a victim takes time, and a single commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
         let waited = asked.waits_for_turn && !is_held;
-        let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
+        // Zones that new objects fill are told by a nudge alone.
+        let is_told = purged || waited || asked.nudged;
+        let due = |p: &Pressure| *p >= Pressure::Urgent || is_told || asked.died >= enough;
         let mut pieces = Pieces::paced(self, waits);
         let Some(pressure) = pressure.filter(due) else {
             return Ok(self.drain(&mut pieces)?.is_some());

@@ -50,6 +50,35 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+/// Puts make no bytes dead, and those that died before were too few zones ago.
+#[test]
+fn a_drive_that_only_new_objects_fill_asks_for_its_turn() {
+    let low = FreeZones::Percent(50);
+    let (store, _) = on_a_still_clock(MountOptions {
+        free_zones: Watermarks {
+            low,
+            min: FreeZones::Count(1),
+        },
+        ..options()
+    });
+    for name in 0..100 {
+        put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
+    }
+    (0..100)
+        .step_by(2)
+        .for_each(|name| remove(&store, &name.to_string()));
+    assert!(!store.tend().unwrap());
+    say(&store, 0, 300);
+    let mut name = 1000;
+    while !store.clean_status().waits_for_turn {
+        let status = store.clean_status();
+        assert!(status.free_now * 3 > status.data_zones, "{status:?}");
+        put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
+        store.tend().unwrap();
+        name += 1;
+    }
+}
+
 #[test]
 fn a_held_cleaner_says_that_it_waits_and_a_turn_or_silence_lets_it_go_on() {
     let (store, clock) = untidy(ahead());
