@@ -67,10 +67,12 @@ impl MovedRecord {
     }
 }
 
-/// The range of the file that a segment holds.
+/// The range of the file that a segment holds. Any later one cuts it off: behind a power cut, one that cannot be reached may
+/// lie between it and what was appended from then on.
 pub(crate) fn range_of(body: &Body, index: usize) -> Range<u64> {
     let segment = &body.segments[index];
-    let next = body.segments.get(index + 1).map(|s| s.file_offset);
+    let later = body.segments[index + 1..].iter();
+    let next = later.map(|s| s.file_offset).min();
     let end = next.unwrap_or_else(|| body.written()).min(segment.limit);
     segment.file_offset..end.max(segment.file_offset)
 }
@@ -312,6 +314,29 @@ fn damaged(piece: &Piece) -> Error {
 mod tests {
     use super::*;
     use crate::slot::Class;
+
+    #[test]
+    fn a_segment_that_cannot_be_reached_does_not_hide_a_later_one() {
+        let segment = |file_offset| Segment {
+            file_offset,
+            at: ZoneAddress::new(ZoneId(7), file_offset),
+            end: u64::MAX,
+            limit: u64::MAX,
+            run_id: 1,
+        };
+        let record = MovedRecord {
+            at: ZoneAddress::new(ZoneId(7), 0),
+            length: 200,
+            end: 512,
+        };
+        let body = Body {
+            segments: [0, 300, 100].map(segment).into(),
+            pieces: vec![record.piece(0)],
+            ..Body::default()
+        };
+        let ranges = [0, 1, 2].map(|index| range_of(&body, index));
+        assert_eq!(ranges, [0..100, 300..300, 100..200]);
+    }
 
     /// A mount follows a segment record by record, and would take a record written by the log's writer for its end.
     #[test]

@@ -12,6 +12,14 @@ impl Handle {
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         let Self { shared, node } = self;
         let mut stream = node.writing.lock();
+        // Bytes that were noted may have been written since to places that no frame names yet.
+        if node.kind == Kind::Log && !stream.in_frame && shared.unsynced.is_on() {
+            match shared.write_frames() {
+                Ok(()) => stream.in_frame = true,
+                Err(Error::NoSpace { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let mut state = shared.state.lock();
         state.check()?;
         let mut body = node.body.write();

@@ -465,6 +465,15 @@ mod tests {
         // The process is killed before the writer flushes what is left.
         log.handle.truncate("/1.log", 50).unwrap();
         drop((log, fs));
-        assert_eq!(mounted().metadata("/1.log").unwrap().size, 50);
+        let fs = mounted();
+        assert_eq!(fs.metadata("/1.log").unwrap().size, 50);
+        // What was flushed has been written out since, to a place that no frame names.
+        let mut log = fs.create("/2.log").unwrap();
+        log.append(&[7; 100]).unwrap();
+        log.flush().unwrap();
+        log.append(&vec![7; 2 << 20]).unwrap();
+        log.handle.truncate("/2.log", 80).unwrap();
+        drop((log, fs));
+        assert_eq!(mounted().metadata("/2.log").unwrap().size, 80);
     }
 }
