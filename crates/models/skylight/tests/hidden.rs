@@ -5,7 +5,7 @@ use crate::drives::judge::Record;
 use crate::drives::uneven::{self, Uneven};
 use crate::drives::{Hidden, hidden, number, other};
 use drive_model::{NoiseShape, Profile};
-use skylight::finding::{DriveType, Findings};
+use skylight::finding::{CacheType, DriveType, Findings};
 use skylight::{Model, Options, examine};
 
 fn seeds(drives: u64) -> impl Iterator<Item = u64> {
@@ -149,4 +149,26 @@ fn noise_of_another_kind_makes_nothing_wrong() {
         })
         .unwrap_or_else(|e| panic!("seed {seed}: {e}"))
     });
+}
+
+/// All of a drive may stop for up to two seconds, as when a link is reset: one such stop is no full cache.
+#[test]
+fn stops_of_the_whole_drive_make_nothing_wrong() {
+    let mut record = Record::default();
+    let first = number("SKYLIGHT_SEED", 1);
+    for cache in [CacheType::Flash, CacheType::Disk] {
+        let mut drives = (first..).map(|seed| (seed, hidden(seed)));
+        let with_cache = |(_, (_, hidden)): &(u64, (Profile, Hidden))| hidden.cache == Some(cache);
+        let (seed, (profile, mut hidden)) = drives.find(with_cache).unwrap();
+        // Noise hides some of the blocks that have moved (docs/skylight.md).
+        hidden.band_ms = None;
+        let rpm = profile.shape.rpm;
+        let model = Model::of(move || {
+            let drive = Box::new(profile.drive(seed)?);
+            Ok(Box::new(Uneven::new(drive, uneven::Noise::Stop, rpm, seed)))
+        });
+        let found = examined(&mut model.unwrap(), seed);
+        record.add(seed, &found, &hidden);
+    }
+    assert_none(&record.verdict());
 }

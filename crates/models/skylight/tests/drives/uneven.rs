@@ -20,8 +20,11 @@ pub enum Noise {
     BadPlaces,
     /// Half a second to a second, once in some minutes.
     Recalibration,
+    /// All answers wait for half a second to two seconds, once in some minutes: a link that is reset.
+    Stop,
 }
 
+/// Kinds of noise that take turns among random drives; [`Noise::Stop`] has a test of its own.
 pub const ALL: [Noise; 6] = [
     Noise::Bell,
     Noise::Tail,
@@ -40,8 +43,10 @@ pub struct Uneven {
     random: Random,
     requests: HashMap<Tag, Request>,
     late: BTreeMap<(Time, Tag), Completion>,
-    /// The time of the next recalibration.
+    /// The time of the next recalibration or stop.
     next: Time,
+    /// The end of the last stop: no answer is earlier.
+    stopped_until: Time,
 }
 
 impl Uneven {
@@ -54,6 +59,7 @@ impl Uneven {
             requests: HashMap::new(),
             late: BTreeMap::new(),
             next: Time::START,
+            stopped_until: Time::START,
         }
     }
 
@@ -92,14 +98,25 @@ impl Uneven {
                 self.next = at + Span::from_seconds(60.0 + 240.0 * self.part());
                 500.0 + 500.0 * self.part()
             }
+            Noise::Stop if at >= self.next => {
+                self.next = at + Span::from_seconds(60.0 + 240.0 * self.part());
+                self.stopped_until = at + Span::from_millis(500.0 + 1_500.0 * self.part());
+                0.0
+            }
             _ => 0.0,
         }
+    }
+
+    /// The time of the answer to a request that the drive has done.
+    fn answered(&mut self, done: Time, request: Request) -> Time {
+        let at = done + Span::from_millis(self.late(done, request));
+        at.max(self.stopped_until)
     }
 
     fn take(&mut self, done: Completion) {
         let request = self.requests.remove(&done.tag);
         let request = request.unwrap_or(Request::read(Lba(0), 1));
-        let at = done.at + Span::from_millis(self.late(done.at, request));
+        let at = self.answered(done.at, request);
         self.late.insert((at, done.tag), Completion { at, ..done });
     }
 }
@@ -111,7 +128,7 @@ impl Model for Uneven {
 
     fn submit(&mut self, request: Request, now: Time) -> Completion {
         let done = self.drive.submit(request, now);
-        let at = done.at + Span::from_millis(self.late(done.at, request));
+        let at = self.answered(done.at, request);
         Completion { at, ..done }
     }
 
