@@ -14,8 +14,14 @@ pub struct Observed {
 
 /// The longest write that is tried: 64 MiB.
 const MOST: u64 = 16_384;
-/// Number of times that each length is written: a block in the cache seems to be in its native place once in thirty.
-const PLACES: usize = 3;
+/// Number of times that each length is written.
+const PLACES: u64 = 5;
+/// Number of these whose last block is seen in its native place if the length streams. A block in the cache seems to be
+/// there once in thirty. A block at the end of a track never does, because its neighbour is on the next track.
+const NATIVE: u64 = PLACES - 1;
+/// Blocks by which each write of a length exceeds the one before. The ends are 32,771 blocks apart then, a prime number:
+/// no two are at the end of a track where all tracks have the same length.
+const LONGER: u64 = 3;
 /// One mebibyte.
 const MIB: u64 = 256;
 
@@ -34,24 +40,28 @@ pub fn workload(target: &mut dyn Target, turn_ms: f64) -> Result<Observed, Targe
         } else {
             (no + yes) / 2 / MIB * MIB
         };
-        let mut all = true;
-        for _ in 0..PLACES {
+        let mut seen = 0;
+        for n in 0..PLACES {
             target.set_volatile_cache(true);
+            let last = place + length - MIB;
+            let longer = MIB + n * LONGER;
             let writes =
-                (0..length / MIB).map(|n| Request::write(Lba(place + n * MIB), MIB as u32));
-            gather(target, 1, writes.chain([Request::flush()]))?;
+                (0..length / MIB - 1).map(|n| Request::write(Lba(place + n * MIB), MIB as u32));
+            let end = [Request::write(Lba(last), longer as u32), Request::flush()];
+            gather(target, 1, writes.chain(end))?;
             target.set_volatile_cache(false);
-            let (native, _) = native(target, turn_ms, &[Lba(place + length - 1)])?;
-            all &= native[0];
+            let (native, _) = native(target, turn_ms, &[Lba(last + longer - 1)])?;
+            seen += u64::from(native[0]);
             place += 2 * MOST;
         }
-        streamed.push((length, all));
-        if all {
+        let streams = seen >= NATIVE;
+        streamed.push((length, streams));
+        if streams {
             yes = length;
         } else {
             no = length;
         }
-        if !all && length == MOST {
+        if !streams && length == MOST {
             break;
         }
     }
@@ -63,4 +73,29 @@ pub fn workload(target: &mut dyn Target, turn_ms: f64) -> Result<Observed, Targe
 pub fn infer(observed: &Observed) -> Option<u64> {
     let shortest = observed.streamed.iter().find(|(_, streamed)| *streamed);
     shortest.map(|(blocks, _)| *blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Model;
+    use drive_model::Profile;
+
+    /// The last block of each of three writes was at the end of a track: none of up to 64 MiB was said to stream.
+    #[test]
+    fn the_end_of_a_track_is_not_the_cache() {
+        for track_blocks in [128, 256] {
+            let mut profile = Profile::named("seagate-cmr").unwrap();
+            profile.capacity_bytes = 64 << 30;
+            let shape = &mut profile.shape;
+            (shape.outer_track_blocks, shape.inner_track_blocks) = (track_blocks, track_blocks);
+            shape.head_density.clear();
+            let turn_ms = 60e3 / f64::from(shape.rpm);
+            let mut model = Model::new(profile, 1).unwrap();
+            assert!((model.blocks() / 4).is_multiple_of(u64::from(track_blocks)));
+            model.set_look_ahead(false);
+            let seen = workload(&mut model, turn_ms).unwrap();
+            assert_eq!(infer(&seen), Some(MIB), "{track_blocks}: {seen:?}");
+        }
+    }
 }
