@@ -2,6 +2,7 @@
 
 use crate::lines::{Form, Lines};
 use runtime::sync::{Mutex, MutexGuard};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -51,7 +52,7 @@ impl LogFile {
     /// Checks that a log file can be opened, without creating it.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// The reason why it cannot. A pipe that nobody reads cannot be opened.
     pub fn check(path: &Path) -> io::Result<()> {
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
@@ -62,7 +63,7 @@ impl LogFile {
                 tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
             }
             Err(error) => Err(error),
-            Ok(_) => OpenOptions::new().append(true).open(path),
+            Ok(_) => append_to(path, &mut OpenOptions::new()),
         };
         made.map(|_| ()).map_err(named)
     }
@@ -94,11 +95,19 @@ impl LogFile {
 }
 
 fn open(path: &Path) -> io::Result<Out> {
-    let mut options = OpenOptions::new();
-    let opened = options.append(true).create(true).mode(0o640).open(path);
+    let opened = append_to(path, OpenOptions::new().create(true).mode(0o640));
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     Ok(Box::new(opened.map_err(named)?))
+}
+
+/// Opens a file for appending. A pipe that nobody reads is refused, where an open that blocks would wait for a reader. Writes
+/// to a full pipe wait.
+fn append_to(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let at_once = OFlags::NONBLOCK.bits() as i32;
+    let file = options.append(true).custom_flags(at_once).open(path)?;
+    fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::NONBLOCK))?;
+    Ok(file)
 }
 
 /// Whether a file ends within a line, as after a full disk or a crash. A file that cannot be read counts as whole.
@@ -172,6 +181,33 @@ mod tests {
         log.reopen().unwrap();
         say(&log, "6\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "4\n5\n6\n");
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let log = LogFile::open(&path, Form::Text).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        mknodat(
+            CWD,
+            path.as_path(),
+            FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        LogFile::check(&path).unwrap_err();
+        LogFile::open(&path, Form::Text).map(drop).unwrap_err();
+        log.reopen().unwrap_err();
+        let mut options = OpenOptions::new();
+        let options = options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let _reader = options.read(true).open(&path).unwrap();
+        LogFile::check(&path).unwrap();
+        log.reopen().unwrap();
+        let file = append_to(&path, &mut OpenOptions::new()).unwrap();
+        assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::NONBLOCK));
     }
 
     #[test]
