@@ -10,7 +10,7 @@ use device::ZonedDevice;
 use std::sync::Arc;
 
 /// Appends the recovered bytes to the logs in memory, and returns the notes of this file system. Fails if there may be
-/// some that cannot be read.
+/// some that cannot be read, or others that a mount for writing cannot remove.
 pub(crate) fn recover_unsynced(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
@@ -27,12 +27,11 @@ pub(crate) fn recover_unsynced(
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
         recover(node, &noted);
     }
-    // Notes of another file system or of another epoch must not be taken for this one's later.
-    if noted.is_empty()
-        && !read_only
-        && let Err(error) = memory.clear()
-    {
-        tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+    // Each epoch that begins writes its number before the notes that are there: those of another file system or of another
+    // epoch would count from then on.
+    if noted.is_empty() && !read_only {
+        let unusable = |error| Arc::new(memory.unusable(error));
+        memory.clear().map_err(unusable)?;
     }
     Ok(noted)
 }
