@@ -98,6 +98,14 @@ pub(crate) fn mount(
     }
     let end = Arc::<End>::default();
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
+    let keep_unsynced = options.keep_unsynced && !options.read_only;
+    let unsynced = Arc::new(Unsynced::new(
+        drive.clone(),
+        keep_unsynced,
+        superblock.uuid,
+        superblock.journal_epoch,
+        &left,
+    ));
     let state = State {
         end: end.clone(),
         names,
@@ -118,6 +126,7 @@ pub(crate) fn mount(
         last_retried: None,
         locks: BTreeSet::new(),
         cache: cache.clone(),
+        unsynced: unsynced.clone(),
         runs: 0,
         // A mount for writing has accepted the damage, and its new journal begins without it.
         damage: if options.read_only {
@@ -127,14 +136,6 @@ pub(crate) fn mount(
         },
         salvaged: losses,
     };
-    let keep_unsynced = options.keep_unsynced && !options.read_only;
-    let unsynced = Unsynced::new(
-        drive.clone(),
-        keep_unsynced,
-        superblock.uuid,
-        superblock.journal_epoch,
-        &left,
-    );
     let shared = Shared {
         device,
         drive,

@@ -79,7 +79,7 @@ pub(crate) struct Shared {
     pub cache: Arc<BlockCache>,
     /// Files that will be read soon are cached when they are written, too.
     pub cache_writes: bool,
-    pub unsynced: Unsynced,
+    pub unsynced: Arc<Unsynced>,
     /// Bytes that readers may still read ahead, of the budget of all readers.
     pub ahead_left: Arc<AtomicU64>,
 }

@@ -11,6 +11,7 @@ use crate::namespace::Namespace;
 use crate::node::Node;
 use crate::ring::Rings;
 use crate::slot::{Class, Slot};
+use crate::unsynced::Unsynced;
 use crate::zone_table::{Stage, ZoneTable};
 use crate::{Error, Result};
 use appender::Retries;
@@ -51,6 +52,7 @@ pub(crate) struct State {
     pub last_retried: Option<ZoneId>,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
+    pub unsynced: Arc<Unsynced>,
     /// Slots made since the mount, one for each run of log records; a run id is made of this number and the epoch.
     pub runs: u64,
     /// Damage that the mount found: data that was durable and is now wrong or missing.
@@ -98,6 +100,10 @@ impl State {
 
     /// Frees the space of a file without a name and a handle.
     pub fn free_node(&mut self, node: &Node) {
+        // It is taken before the state elsewhere, but nobody writes a file without a handle.
+        if let Some(mut stream) = node.writing.try_lock() {
+            self.unsynced.let_go(&mut stream.notes);
+        }
         let body = node.body.read();
         self.cache
             .forget(node.inode, body.truncates, body.written());

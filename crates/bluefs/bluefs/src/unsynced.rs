@@ -247,6 +247,16 @@ impl Unsynced {
         }
     }
 
+    /// Frees the slot of a file that is removed. Its notes stay until another log's take their place: they count if the
+    /// process is killed and the removal is in no frame.
+    pub fn let_go(&self, notes: &mut Notes) {
+        if let Some(slot) = std::mem::take(notes).slot
+            && let Some(taken) = self.state.lock().taken.get_mut(slot)
+        {
+            *taken = false;
+        }
+    }
+
     /// Records beside the drive that this mount has dealt with everything torn ([`crate::BlueFs::record_writes_kept`]).
     pub fn record_writes_kept(&self) {
         if let Some(memory) = self.device.host_memory()

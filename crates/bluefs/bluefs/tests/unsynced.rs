@@ -679,6 +679,41 @@ fn what_could_not_be_written_out_at_its_age_is_tried_before_the_next_acknowledge
     }
 }
 
+/// Each slot is 4 MiB of the host's memory, and would be taken until the unmount.
+#[test]
+fn a_removed_log_that_could_not_be_written_out_leaves_its_slot() {
+    for is_open in [false, true] {
+        let files = files();
+        let device = Arc::new(Faults::new(FileDrive::open(&files.drive).unwrap()));
+        let fs = keeping_on(device.clone());
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, 100, 100);
+        // Without the journal the file system would stop.
+        let info = fs.info();
+        let metadata = [info.journal_zone, info.spare_zone];
+        for zone in (0..200).map(ZoneId).filter(|zone| !metadata.contains(zone)) {
+            let fault = Fault::Io(ErrorKind::StorageFull);
+            device.add(Plan::from(ZoneCommand::Write, 1, fault).in_zone(zone));
+        }
+        if is_open {
+            fs.delete(LOG).unwrap();
+        }
+        log.close().unwrap_err();
+        drop(log);
+        device.clear();
+        if !is_open {
+            fs.delete(LOG).unwrap();
+        }
+        let mut next = fs.create("/000002.log").unwrap();
+        grow(&mut next, 100, 50);
+        let memory = device.host_memory().unwrap();
+        let left = memory.left_behind().unwrap().unwrap();
+        let found = unsynced::decode(&left, &info.uuid, info.journal_epoch);
+        let slots: Vec<_> = found.iter().map(|n| (n.slot, n.inode)).collect();
+        assert_eq!(slots, [(0, next.inode())], "{is_open}");
+    }
+}
+
 /// On drives without notes, `write_out_logs` writes data of a given age, which survives the process.
 #[test]
 fn what_has_an_age_survives_the_process() {
