@@ -29,8 +29,11 @@ impl CleaningThread {
     pub fn start(store: &Arc<Inner>) -> std::io::Result<Self> {
         let (cleaner, mine) = (store.cleaner.clone(), store.clone());
         let thread = store.runtime.spawn("cleaner", move || {
-            let is_unfinished =
-                || !mine.unreset.lock().is_empty() || !mine.freelist.to_drain().is_empty();
+            let is_unfinished = || {
+                !mine.unreset.lock().is_empty()
+                    || !mine.freelist.to_drain().is_empty()
+                    || !mine.freelist.unfinished().is_empty()
+            };
             while mine.cleaner.wait_for_work(is_unfinished) {
                 let waits = &mut |moment| mine.cleaner.wait_until(moment);
                 if let Err(error) = mine.tend(waits) {
@@ -75,6 +78,7 @@ impl Inner {
         let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
         if !self.read_only {
             self.reset_again(Duration::MAX)?;
+            self.finish_again();
         }
         self.update_reserves();
         let (pressure, why) = match asked {
@@ -122,6 +126,43 @@ impl Inner {
             Round::Left => {}
         }
         Ok(matches!(round, Round::Cleaned(_)))
+    }
+
+    /// Finishes the zones that could not be finished when they were left, if the retry is due.
+    fn finish_again(&self) {
+        let began = self.runtime.now();
+        let is_due = || {
+            let due_at = self.finishes.lock().due_at();
+            due_at.is_none_or(|at| at <= began) && !self.freelist.unfinished().is_empty()
+        };
+        // Only the holder of the turn resets zones, so none of these becomes another owner's meanwhile.
+        let Some(_turn) = self.cleaner.turn(is_due) else {
+            return;
+        };
+        let mut has_failed = false;
+        for zone in self.freelist.unfinished() {
+            let found = self.device.report_zone(zone);
+            let is_active = found.map_or(true, |found| found.condition.is_active());
+            if is_active && self.freelist.is_written(zone) {
+                // Its stream is just leaving it.
+                continue;
+            }
+            if is_active && let Err(error) = self.device.finish(zone) {
+                tracing::debug!(%error, %zone, "a zone cannot be finished yet");
+                has_failed = true;
+            } else {
+                self.freelist.finished(zone);
+            }
+        }
+        let now = self.runtime.now();
+        let mut retries = self.finishes.lock();
+        if !has_failed {
+            retries.end();
+        } else if retries.due_at().is_some() {
+            retries.failed_again(began, now);
+        } else {
+            retries.begin(now);
+        }
     }
 
     /// A round during another drive's turn: resets zones without live data, which moves nothing, and records for the

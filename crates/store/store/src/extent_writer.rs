@@ -263,7 +263,12 @@ pub(crate) fn append<'a>(
                 stream = store.make_room(stream, blocks.len() as u64)?;
                 continue;
             }
-            Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
+            Err(AppendError::Drive(error)) => {
+                if appender::is_of_limit(&error) && !store.freelist.unfinished().is_empty() {
+                    store.cleaner.nudge();
+                }
+                return Err(Error::Drive(error));
+            }
         };
         let Placed { at, length } = placed;
         if stored.codec != Codec::None && length < blocks.len() as u64 {

@@ -12,7 +12,7 @@ use crate::holds::Holds;
 use crate::zone_failures::SetAside;
 use object::Delta;
 use runtime::sync::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use table::Totals;
 use table::{Row, Table, Use};
@@ -30,7 +30,10 @@ pub(crate) struct ZoneSetAside {
 
 pub(crate) struct Freelist {
     table: Mutex<Table>,
-    /// A zone was opened or set aside, or one that is was sealed, since [`Self::takes_news`] was last asked.
+    /// Zones that streams have left and that could not be finished: each holds one of the drive's active zones.
+    unfinished: Mutex<BTreeSet<ZoneId>>,
+    /// A zone was opened or set aside, one that is was sealed, or one could not be finished, since [`Self::takes_news`] was
+    /// last asked.
     has_news: AtomicBool,
     /// An upload was given up, so that bytes died without a commit.
     has_given_up: AtomicBool,
@@ -41,6 +44,7 @@ impl Freelist {
     pub fn new(zones: u32, capacity: u64) -> Self {
         Self {
             table: Mutex::new(Table::new(zones, capacity)),
+            unfinished: Mutex::default(),
             has_news: AtomicBool::new(false),
             has_given_up: AtomicBool::new(false),
         }
@@ -153,8 +157,8 @@ impl Freelist {
         is_new
     }
 
-    /// Whether a zone was opened or set aside, or one that is was sealed, since the last call: the cleaner may have to
-    /// empty one.
+    /// Whether a zone was opened or set aside, one that is was sealed, or one could not be finished, since the last call:
+    /// the cleaner may have to empty or finish one.
     pub fn takes_news(&self) -> bool {
         self.has_news.load(Ordering::Relaxed) && self.has_news.swap(false, Ordering::Acquire)
     }
@@ -249,8 +253,26 @@ impl Freelist {
         self.table.lock().failures().counted(zone)
     }
 
+    /// Notes that a zone could not be finished. Called before the zone is sealed and unpinned: from then on it may be reset
+    /// and be another owner's.
+    pub fn add_unfinished(&self, zone: ZoneId) {
+        self.unfinished.lock().insert(zone);
+        self.has_news.store(true, Ordering::Release);
+    }
+
+    /// The zones that could not be finished and are the store's still.
+    pub fn unfinished(&self) -> BTreeSet<ZoneId> {
+        self.unfinished.lock().clone()
+    }
+
+    /// Notes that a zone is not active any more.
+    pub fn finished(&self, zone: ZoneId) {
+        self.unfinished.lock().remove(&zone);
+    }
+
     /// Removes a zone that was reset or lost: it is no longer the store's.
     pub fn forget(&self, zone: ZoneId) {
+        self.finished(zone);
         let mut table = self.table.lock();
         table.change_failures(zone, |failures| failures.forget(zone));
         table.change(zone, |zone| {

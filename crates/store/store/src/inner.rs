@@ -38,7 +38,7 @@ use crate::unsynced::Unsynced;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
 use crate::{Error, Result};
-use appender::is_of_zone;
+use appender::{Retries, is_of_zone};
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use device::watch::UnderWay;
@@ -103,6 +103,8 @@ pub(crate) struct Inner {
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
     pub unreset: Mutex<Unreset>,
+    /// When zones that could not be finished are tried again.
+    pub finishes: Mutex<Retries>,
     pub met: Met,
     pub host_space: HostSpace,
     /// Estimated bytes of removed rows that RocksDB may not have compacted away yet.

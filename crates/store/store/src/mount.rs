@@ -155,6 +155,7 @@ pub(crate) fn mount_opened(
         reservation: Mutex::default(),
         retired,
         unreset: Mutex::new(unreset),
+        finishes: Mutex::default(),
         met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // Garbage left by an earlier mount is unknown: at 1, the first put that lacks space has it compacted.

@@ -77,7 +77,7 @@ impl Drop for Room<'_> {
         } else if !self.is_filled {
             if !stream.leave_under(order.take(), zone) && !stream.is_full(zone) {
                 // The write would have filled it.
-                appender::finish(&*stream.device, zone);
+                finish(&*stream.device, &stream.freelist, zone);
             }
             stream.freelist.unpin(zone);
         }
@@ -297,7 +297,7 @@ impl Stream {
         let was_open = state.open.take_if(|open| open.zone == zone).is_some();
         drop(state);
         if was_open {
-            appender::finish(&*self.device, zone);
+            finish(&*self.device, &self.freelist, zone);
             // Only now: from here on, the zone may be reset and used by another stream.
             self.freelist.seal(zone);
         }
@@ -334,6 +334,9 @@ impl Stream {
             return Ok(());
         };
         let finished = self.device.finish(zone);
+        if finished.is_err() {
+            self.freelist.add_unfinished(zone);
+        }
         // Whether it can be finished or not, nothing is appended to it any more. Only now: from here on, the zone may be
         // reset and used by another stream.
         self.freelist.seal(zone);
@@ -346,6 +349,14 @@ impl Stream {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+/// Finishes a zone that is left, which frees its active resource. What fails, the cleaner tries again.
+pub(crate) fn finish(device: &dyn ZonedDevice, freelist: &Freelist, zone: ZoneId) {
+    if let Err(error) = device.finish(zone) {
+        tracing::warn!(%error, %zone, "a zone cannot be finished");
+        freelist.add_unfinished(zone);
     }
 }
 

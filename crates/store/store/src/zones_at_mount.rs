@@ -8,7 +8,7 @@ use crate::format::summary::decode_places;
 use crate::found::Found;
 use crate::freelist::Freelist;
 use crate::rows::corrupt;
-use crate::stream::{Stream, why_set_aside};
+use crate::stream::{Stream, finish, why_set_aside};
 use crate::zone_failures::SetAside;
 use device::ZonedDevice;
 use kv::Kv;
@@ -182,10 +182,10 @@ pub(crate) fn resume(
     partly.sort_unstable_by_key(|(zone, written)| (freelist.is_set_aside(*zone), *written, *zone));
     for (index, (zone, written)) in partly.into_iter().enumerate() {
         match index {
-            0 | 1 if freelist.is_set_aside(zone) => appender::finish(device, zone),
+            0 | 1 if freelist.is_set_aside(zone) => finish(device, freelist, zone),
             0 => data.resume(zone, written),
             1 => moved.resume(zone, written),
-            _ => appender::finish(device, zone),
+            _ => finish(device, freelist, zone),
         }
     }
 }

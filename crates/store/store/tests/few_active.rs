@@ -9,6 +9,7 @@ use device::faults::{Fault, Faults, Plan};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use store::{Store, Transaction};
 use zone::{Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
@@ -108,6 +109,38 @@ fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
         let whole = (1..20).map(|kth| (format!("o{kth}"), pattern(kth, 20_000)));
         assert!(contents(&store) == whole.collect());
         assert_clean(&store);
+    }
+}
+
+/// Each would hold one of the drive's active zones until the next mount.
+#[test]
+fn zones_that_could_not_be_finished_are_finished_later() {
+    let small = Geometry {
+        max_open_zones: 8,
+        max_active_zones: 8,
+        ..geometry(120)
+    };
+    let drive = Arc::new(Faults::new(MemoryDrive::new(small).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let active = || {
+        let is_active = |zone: ZoneId| device.report_zone(zone).unwrap().condition.is_active();
+        let zones = store.zones();
+        zones.iter().filter(|used| is_active(used.zone)).count()
+    };
+    for kth in 0..3 {
+        put(&store, &format!("o{kth}"), &pattern(kth, 20_000)).unwrap();
+        drive.add(Plan::at(
+            ZoneCommand::Finish,
+            1,
+            Fault::Io(ErrorKind::Other),
+        ));
+        store.seal_open_zones().unwrap();
+        assert_eq!(active(), 1);
+        store.tend().unwrap();
+        assert_eq!(active(), 0);
     }
 }
 
