@@ -89,6 +89,7 @@ fn a_write_that_has_found_a_zone_read_only_wakes_the_cleaner_with_its_commit() {
         cleaner.wait_for_work(|| false),
         "after the mount, it looks at all"
     );
+    cleaner.asked();
     let has_news = || cleaner.state.lock().has_news();
     put(&store, "second");
     assert!(!has_news());
