@@ -64,6 +64,13 @@ struct Reader {
     stays: bool,
 }
 
+impl Reader {
+    /// Whether it entered before the reader of this number, and may read from `zone`.
+    fn may_read(&self, before: u64, zone: ZoneId) -> bool {
+        self.number < before && self.places.has(zone)
+    }
+}
+
 #[derive(Default)]
 struct State {
     /// The number of the reader that enters next.
@@ -75,29 +82,25 @@ struct State {
 }
 
 impl State {
-    /// The readers that entered before the one of this number and may read from `zone`.
-    fn before(&mut self, number: u64, zone: ZoneId) -> impl Iterator<Item = &mut Reader> {
-        let readers = self.readers.iter_mut();
-        readers.filter(move |reader| reader.number < number && reader.places.has(zone))
-    }
-
     fn position(&self, number: u64) -> Option<usize> {
         self.readers.iter().rposition(|r| r.number == number)
     }
 
-    fn reads(&mut self, before: u64, zone: ZoneId) -> bool {
-        self.before(before, zone).next().is_some()
+    fn reads(&self, before: u64, zone: ZoneId) -> bool {
+        self.readers.iter().any(|r| r.may_read(before, zone))
+    }
+
+    fn stays(&self, before: u64, zone: ZoneId) -> bool {
+        let mut readers = self.readers.iter();
+        readers.any(|r| r.stays && r.may_read(before, zone))
     }
 
     /// Counts those that read from `zone` as staying there; false if there are none.
     fn give_up(&mut self, before: u64, zone: ZoneId) -> bool {
-        let reads = self.before(before, zone);
-        let reads = reads.filter(|reader| matches!(reader.places, Places::In(_)));
+        let is_read =
+            |r: &&mut Reader| r.may_read(before, zone) && !matches!(r.places, Places::Unknown);
+        let reads = self.readers.iter_mut().filter(is_read);
         reads.map(|reader| reader.stays = true).count() > 0
-    }
-
-    fn stays(&mut self, before: u64, zone: ZoneId) -> bool {
-        self.before(before, zone).any(|reader| reader.stays)
     }
 }
 

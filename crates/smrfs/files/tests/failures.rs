@@ -36,6 +36,18 @@ fn mkfs(device: &Arc<MemoryDrive>, options: &MkfsOptions) -> Runtime {
 }
 
 /// Runs with a plan of failures: what may be found afterwards.
+fn mount_to(
+    device: Arc<dyn ZonedDevice>,
+    runtime: &Runtime,
+    read_only: bool,
+) -> Result<FileSystem, Error> {
+    let options = MountOptions {
+        read_only,
+        ..MountOptions::default()
+    };
+    FileSystem::mount(device, runtime.clone(), options)
+}
+
 fn run(device: &Arc<Faults<Arc<MemoryDrive>>>, runtime: &Runtime, seed: u64) -> Option<Vec<Seen>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut model = Model::default();
@@ -666,13 +678,7 @@ fn what_cannot_be_read_behind_the_journal_is_left() {
 fn metadata_whose_end_cannot_be_read_can_be_read() {
     let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
     let runtime = mkfs(&inner, &MkfsOptions::default());
-    let mount = |device: Arc<dyn ZonedDevice>, read_only| {
-        let options = MountOptions {
-            read_only,
-            ..MountOptions::default()
-        };
-        FileSystem::mount(device, runtime.clone(), options)
-    };
+    let mount = |device, read_only| mount_to(device, &runtime, read_only);
     let fs = mount(inner.clone(), false).unwrap();
     let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
     let write = |byte: u8| {
@@ -725,13 +731,7 @@ fn a_checkpoint_that_a_power_cut_tore_leaves_the_other_copy() {
     let (copy, block) = (12 * 256 * KIB, 4096);
     let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
     let runtime = mkfs(&inner, &MkfsOptions::default());
-    let mount = |device: Arc<dyn ZonedDevice>, read_only| {
-        let options = MountOptions {
-            read_only,
-            ..MountOptions::default()
-        };
-        FileSystem::mount(device, runtime.clone(), options)
-    };
+    let mount = |device, read_only| mount_to(device, &runtime, read_only);
     let fs = mount(inner.clone(), false).unwrap();
     for n in 0..100 {
         let name = format!("{n:0>200}").into_bytes();
