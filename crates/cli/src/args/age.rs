@@ -12,17 +12,17 @@ pub struct AgeArguments {
     /// Bytes that files fill
     #[arg(long, value_name = "SIZE")]
     pub bytes: Size,
-    /// Files made and removed, together
+    /// How many files are made and removed, together
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     pub operations: u64,
     /// Sizes of files: a file with lines of bytes and weight, as in `4096 30`. Without it they are those of the thesis:
     /// mostly 4 and 8 KiB, seldom 4 MiB
     #[arg(long, value_name = "FILE")]
     pub sizes: Option<PathBuf>,
-    /// Of a hundred removals, so many are of any file; the others are of the oldest
+    /// Per cent of the removals that take any file; the others take the oldest
     #[arg(long, value_name = "PERCENT", default_value_t = 100, value_parser = clap::value_parser!(u8).range(0..=100))]
     pub random_removals: u8,
-    /// Decides sizes, bytes and which files are removed
+    /// Seed of sizes, bytes and removals
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

@@ -78,9 +78,9 @@ Examples:
   zonestore store backup d.zoned --to e.zoned             copy all of it to the empty store on another drive
   zonestore store restore sunday.tar monday.tar --to e.zoned
 
-With --since only objects that have changed are read and written, and a list of all. It builds on that one archive, which
-a restore needs, too; all of an earlier archive is in its list, so --since names the last one. Nothing is remembered on the drive.
-A drive that is served stays so: its server makes the archive, as the store is when that begins, and reads the
+With --since, the archive has only the objects that have changed, and a list of all. A restore needs the archive of --since,
+too. So name the last backup; the drive keeps nothing about backups.
+A served drive stays served: its server makes the archive of the store as it is when the backup begins, and reads the
 file of --since itself.
 Exit code 0: all of it is in the archive; 6: something could not be read, and is named.")]
 pub struct StoreBackup {

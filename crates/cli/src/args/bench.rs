@@ -47,16 +47,16 @@ misdirected write, two blocks swapped, a zone offline, unreadable or rolled back
 byte, a scrub, a put, another mount and a check. Six in ten are in metadata. Exit code 0: no mount was refused, no object lost beside the damaged
 bytes, nothing wrong or older was answered, and the scrub has repaired what has another copy.")]
 pub struct BenchDamage {
-    /// How many damages
+    /// How many damages are tried
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub damages: u64,
-    /// What they follow from
+    /// Seed of the damages
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// The number of the first
+    /// Number of the first damage
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub first: u64,
-    /// Two at a time: nothing that is answered may be wrong or older
+    /// Two damages at a time: no answer may be wrong or older
     #[arg(long)]
     pub two: bool,
     /// How many are tried side by side

@@ -40,10 +40,10 @@ pub struct CollectionCreate {
     pub drive: PathBuf,
     /// The collection
     pub collection: String,
-    /// By hash, which comes from here
+    /// Make a collection by hash, and take the hash from here
     #[arg(long, value_name = "SOURCE", value_parser = named(HashSource::ALL))]
     pub hash: Option<HashSource>,
-    /// The family; no two collections of one have a hash in common. Without it, a new one
+    /// Number of its family; no two collections of a family have a hash in common [default: a new family]
     #[arg(long, value_name = "N", requires = "hash")]
     pub family: Option<u32>,
     /// Only the hashes that begin with these bits

@@ -126,8 +126,8 @@ pub struct DriveReset {
 Examples:
   zonestore drive conformance /dev/nvme0n1 --yes-erase
 
-Every command in every condition, limits, ranges, data. What the drive cannot be asked is left out and
-said; what it does its own way, where the standards let it, is said too.")]
+The suite sends every command in every zone condition, and tests limits, ranges and data. It names what the
+drive cannot be asked, and where the drive differs within what the standards permit.")]
 pub struct DriveConformance {
     /// The drive
     pub drive: PathBuf,
@@ -177,16 +177,16 @@ check allows for 1,024 more, and says nothing of zones that these erase: a file 
 pub struct DrivePowerTest {
     /// The drive
     pub drive: PathBuf,
-    /// Where flushes are noted that the drive has answered; - for standard output
+    /// Where to note each flush that the drive has answered; - for standard output
     #[arg(long, value_name = "LOG")]
     pub log: PathBuf,
-    /// See what the last round of the log has left, and write nothing
+    /// Compare the drive with the last round of the log, and write nothing
     #[arg(long)]
     pub check: bool,
     /// How many zones are written to, again and again
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub zones: u32,
-    /// End after so many flushes, should the power still be there
+    /// End after so many flushes if the power is still on
     #[arg(long, value_name = "N")]
     pub flushes: Option<u64>,
     /// Everything on the drive may be destroyed

@@ -20,14 +20,14 @@ Examples:
   zonestore experiment run --scale small          (all of them)
 
 Drives are models in virtual time, so that the same seed and scale give the same figures on any
-machine. Exit code 12 says that something that was measured is out of its tolerance.
+machine. Exit code 12: a measured number is out of its tolerance.
 
 Ctrl-C ends with the experiments that were done until then (exit code 1).")]
 pub struct ExperimentRun {
     /// Which, as `zonestore experiment list` calls them [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Where random requests go, and at what angle platters stand at the start
+    /// Seed of random requests and of the platters' angle at the start
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// How much work where more gives more exact figures: small (a tenth), full, or a factor

@@ -160,7 +160,7 @@ pub struct FsConformance {
     /// How many times over what fits is written and cleaned
     #[arg(long, value_name = "N", default_value_t = Options::default().churn)]
     pub churn: u32,
-    /// The same seed does the same
+    /// Seed: the same one makes the same files
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     pub seed: u64,
 }

@@ -75,7 +75,7 @@ pub struct Arguments {
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
-    /// How the log looks, text if nothing else is said; RUST_LOG=debug makes it longer
+    /// Format of the log; RUST_LOG=debug makes it longer [default: text]
     #[arg(
         long,
         global = true,

@@ -32,13 +32,13 @@ pub struct ModelDrive {
     /// Go on with the drive's state in this file, if it is there, and leave it there at the end
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// At what angle the platters stand at the start, and where random requests go
+    /// Seed of the platters' angle at the start and of random requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Switch a disk's volatile write cache off
     #[arg(long)]
     pub no_write_cache: bool,
-    /// Switch a disk's reading ahead off
+    /// Switch a disk's read-ahead off
     #[arg(long)]
     pub no_look_ahead: bool,
 }
@@ -69,7 +69,7 @@ pub struct ModelRun {
     /// Only the first so many bytes
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,
-    /// Say how it went every so often of the drive's time
+    /// Also print figures for each stretch of so much of the drive's time
     #[arg(long, value_name = "TIME")]
     pub every: Option<Duration>,
     #[command(flatten)]
@@ -87,19 +87,18 @@ Examples:
 
 Ctrl-C ends it and prints how long requests took on the drive, and what it did for them.
 
-Who can connect can read and write everything: a Unix socket is its owner's, a port anybody's.")]
+Whoever can connect can read and write everything: to a Unix socket, only its owner; to a port, anybody.")]
 pub struct ModelExport {
-    /// Where clients come: the path of a Unix socket, or HOST:PORT
+    /// Where to listen: the path of a Unix socket, or HOST:PORT
     #[arg(long, value_name = "SOCKET", value_parser = address())]
     pub nbd: String,
-    /// Keep the data in this file, made if it is missing; else it is in a file without a name that is gone
-    /// at the end
+    /// Keep the data in this file, which is made if it is missing. Without this, the data is gone at the end
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// The drive's time passes so many times as fast as the wall's
+    /// The drive's time passes so many times as fast as real time
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed_up)]
     pub speed_up: f64,
-    /// End when all clients have gone that asked for anything
+    /// End when the last client has disconnected and any request was made
     #[arg(long)]
     pub once: bool,
     #[command(flatten)]

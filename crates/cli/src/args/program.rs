@@ -42,7 +42,7 @@ The plug-in library is preloaded into PROGRAM. db_bench, ldb, sst_dump and db_st
 it by --fs_uri, and db_bench and ldb to keep their database in /db on the drive, unless the command
 line says otherwise. Any other program gets the drive as rocksdb::FileSystem::Default(), and with that
 in Env::Default(): its databases lie on the drive. It has to be linked with librocksdb.so; one that
-contains RocksDB itself is not reached. Exit code 1 says that nobody opened the drive until its end. A program that hands
+contains RocksDB itself is not reached. Exit code 1: the program ended without error, and nothing had opened the drive. A program that hands
 the address in ZONESTORE_URI to rocksdb::Env::CreateFromUri or FileSystem::CreateFromString by itself may
 be started with ZONESTORE_DEFAULT_FILE_SYSTEM=0.
 

@@ -38,8 +38,8 @@ pub struct ServeArguments {
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:9000]
     #[arg(long, value_name = "HOST:PORT")]
     pub s3: Option<String>,
-    /// End with exit code 11 when nothing can be written any more (a flush failed); without it, reads go
-    /// on until the server is stopped, and behind a full disk of the host writes once it has room
+    /// End with exit code 11 when nothing can be written any more, such as after a failed flush. Without it, reads go on
+    /// until the server is stopped; after a full disk of the host, writes go on once that disk has room
     #[arg(long)]
     pub exit_on_failure: bool,
     /// The server's name in requests, if it has dots; buckets are names below it then
@@ -80,7 +80,7 @@ pub struct Care {
     /// [default: always]
     #[arg(long, value_name = "FROM-TO")]
     pub clean_hours: Option<Parsed<Hours>>,
-    /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
+    /// Free zones below which cleaning is urgent (MIN) and begins (LOW): 1..2, or of the zones for data 5%..20%
     /// [default: 1..2]
     #[arg(long, value_name = "MIN..LOW")]
     pub clean_free_zones: Option<Parsed<Watermarks>>,
@@ -92,8 +92,8 @@ pub struct Care {
     /// [default: 16MiB/s]
     #[arg(long, value_name = "PACE", allow_hyphen_values = true)]
     pub scrub_pace: Option<Parsed<Pace>>,
-    /// Memory for objects that were read, 0 or at least 1MiB; by default an eighth of the machine's on a device, and none on a drive in a
-    /// file, of which the host keeps what was read; with one, large reads and writes of that file are direct I/O
+    /// Memory for objects that were read, 0 or at least 1MiB. With a cache, large reads and writes of a drive in a file are
+    /// direct I/O [default: an eighth of the machine's memory on a device, 0 on a drive in a file]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub cache: Option<Parsed<Size>>,
 }

@@ -58,7 +58,7 @@ pub struct SimCleaning {
     /// Writes that are counted, after six overwrites of everything that are not
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub writes: u64,
-    /// Which random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
@@ -90,7 +90,7 @@ pub struct SimCluster {
     /// Zones, such as racks, that the machines are in: the ring keeps an object's parts in different ones
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Cluster")]
     pub failure_zones: u32,
-    /// Machines in front of them [default: one for 32 drives]
+    /// Proxies in front of the machines [default: one for 32 drives]
     #[arg(long, value_name = "N", help_heading = "Cluster")]
     pub proxies: Option<u32>,
     /// Bytes a second of a machine's network interface, each way; 0 for no limit
@@ -101,7 +101,7 @@ pub struct SimCluster {
         help_heading = "Cluster"
     )]
     pub network: Size,
-    /// From one machine to another, one way, besides the time of the bytes
+    /// Latency from one machine to another, one way, without the time that the bytes take
     #[arg(
         long,
         value_name = "TIME",
@@ -170,7 +170,7 @@ pub struct SimCluster {
     /// Which zone is cleaned
     #[arg(long, default_value = "cost-benefit", value_parser = named(&Policy::ALL), help_heading = "Cleaning")]
     pub policy: Policy,
-    /// Free zones below which a drive must clean, and below which it would like to, as `serve` has it
+    /// Free zones below which a drive must clean (MIN), and below which it begins to (LOW), as with `serve`
     #[arg(
         long,
         value_name = "MIN..LOW",
@@ -178,7 +178,7 @@ pub struct SimCluster {
         help_heading = "Cleaning"
     )]
     pub clean_free_zones: Watermarks,
-    /// How fast, while it need not: full, 50MiB/s, idle:200ms or latency:20ms
+    /// How fast a drive cleans while it need not: full, 50MiB/s, idle:200ms or latency:20ms
     #[arg(
         long,
         value_name = "PACE",
@@ -231,7 +231,7 @@ pub struct SimCluster {
         help_heading = "Load"
     )]
     pub rate: Option<f64>,
-    /// Instead, so many clients, each with one request after the other
+    /// Instead of --rate: so many clients, each with one request after the other
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub clients: Option<u32>,
     /// The part of the requests, or of the clients, that reads; the others overwrite
@@ -242,10 +242,10 @@ pub struct SimCluster {
         help_heading = "Load"
     )]
     pub reads: f64,
-    /// A drive is lost when counting begins, and made again at so many bytes a second
+    /// Lose a drive when counting begins, and rebuild it at so many bytes a second
     #[arg(long, value_name = "SIZE", help_heading = "Load")]
     pub rebuild: Option<Size>,
-    /// How long is counted, in the cluster's time
+    /// For how long requests are counted, in the cluster's time
     #[arg(
         long,
         value_name = "TIME",
@@ -253,7 +253,7 @@ pub struct SimCluster {
         help_heading = "Load"
     )]
     pub time: Duration,
-    /// Before that, so long is not
+    /// How long the cluster runs before requests are counted
     #[arg(
         long,
         value_name = "TIME",
@@ -261,7 +261,7 @@ pub struct SimCluster {
         help_heading = "Load"
     )]
     pub warm_up: Duration,
-    /// Which random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 }

@@ -81,10 +81,10 @@ A mounted file system does so by itself before bands run out. This is for one th
     Clean {
         /// The drive
         drive: PathBuf,
-        /// Stop after so many bands; all that have dead data if it is not said
+        /// Stop after so many bands [default: all that have dead data]
         #[arg(long, value_name = "COUNT")]
         bands: Option<u64>,
-        /// Which band is next; cost-benefit if it is not said
+        /// Which band is cleaned next [default: cost-benefit]
         #[arg(long, value_parser = named(POLICIES))]
         policy: Option<Policy>,
     },
@@ -99,7 +99,7 @@ const POLICIES: &[(&str, Policy, &str)] = &[
     (
         "cost-benefit",
         Policy::CostBenefit,
-        "the one with the most benefit for its cost: what has lived long lives on",
+        "the one with the highest ratio of free space times age to cost",
     ),
 ];
 
@@ -107,11 +107,11 @@ const FITS: &[(&str, Fit, &str)] = &[
     ("best", Fit::Best, "the smallest that is large enough"),
     ("worst", Fit::Worst, "the largest"),
     ("first", Fit::First, "the one with the lowest address"),
-    ("next", Fit::Next, "the next one behind the last allocation"),
+    ("next", Fit::Next, "the next one after the last allocation"),
     (
         "last-accessed",
         Fit::LastAccessed,
-        "the next one behind the drive's head",
+        "the next one after the drive's head",
     ),
 ];
 
@@ -120,7 +120,7 @@ const FITS: &[(&str, Fit, &str)] = &[
 pub struct SmrfsMkfs {
     /// The drive
     pub drive: PathBuf,
-    /// What the file system does with the drive; what the drive is, if it is not said
+    /// What the file system does with the drive [default: caveat on a Caveat-Scriptor drive, strict-append on any other]
     #[arg(long, value_enum)]
     pub kind: Option<SmrfsKind>,
     /// Drive isolation distance: a write may damage so many blocks of 4 KiB behind it. It makes a new Caveat-Scriptor drive
@@ -134,11 +134,11 @@ pub struct SmrfsMkfs {
         default_value_t = 0
     )]
     pub no_overlap_range: u64,
-    /// The unshingled part of a new Caveat-Scriptor drive, for metadata; a 32nd if it is not said
+    /// The unshingled part of a new Caveat-Scriptor drive, for metadata [default: a 32nd of the drive]
     #[arg(long, value_name = "SIZE", requires = "isolation_distance")]
     pub unshingled: Option<Size>,
     /// Once no write fits any more, move what lies between free blocks: only on a Caveat-Scriptor drive, and not with
-    /// --whole-files. Else only what is removed makes room
+    /// --whole-files. Without this, only removals make room
     #[arg(long, conflicts_with = "whole_files")]
     pub clean_when_full: bool,
     /// Keep each file in one band or one run of blocks as a whole, as the thesis does. No file is larger than a band
@@ -163,7 +163,7 @@ pub struct SmrfsMount {
     pub drive: PathBuf,
     /// The directory where it appears
     pub directory: PathBuf,
-    /// Change nothing, not even behind a crash
+    /// Change nothing, not even after a crash
     #[arg(long)]
     pub read_only: bool,
     /// Stay until it is unmounted; Ctrl-C unmounts
@@ -190,13 +190,13 @@ pub struct SmrfsMount {
     /// What was done is durable after so many seconds at the latest
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_seconds: u64,
-    /// Which band is cleaned next; cost-benefit if it is not said
+    /// Which band is cleaned next [default: cost-benefit]
     #[arg(long, value_parser = named(POLICIES))]
     pub policy: Option<Policy>,
-    /// Which free extent of a Caveat-Scriptor drive is taken next; best if it is not said
+    /// Which free extent of a Caveat-Scriptor drive is taken next [default: best]
     #[arg(long, value_parser = named(FITS))]
     pub fit: Option<Fit>,
-    /// Where the log goes of a mount in the background; nowhere if it is not said
+    /// Write the log of a mount in the background to this file [default: no log]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 }

@@ -124,10 +124,11 @@ pub struct StoreScrub {
     /// Also read all data and compare its checksums
     #[arg(long)]
     pub deep: bool,
-    /// Only say what it does and has done
+    /// Only print what the scrub is doing and has done
     #[arg(long, conflicts_with = "deep")]
     pub status: bool,
-    /// Stop the server's scrub, also over restarts; it begins again when it is asked for, or the next pass is due from now
+    /// Stop the server's scrub, also over restarts. It begins again with `store scrub`, or after a day (metadata) or
+    /// --scrub-every (data)
     #[arg(long, conflicts_with_all = ["deep", "status"])]
     pub stop: bool,
 }
@@ -296,8 +297,8 @@ pub struct StoreClean {
     /// Let the drive's server clean everything in the background, and begin by itself again after --stop
     #[arg(long, group = "how_much")]
     pub start: bool,
-    /// Stop the server's cleaner behind what it is copying, and what others clean by --all or --zones; it does not
-    /// begin by itself until --start, and only writers that need a zone clean one
+    /// Stop the server's cleaner after the piece that it is copying, and every --all or --zones under way. Until --start,
+    /// only writers that need a zone have one cleaned
     #[arg(long, group = "how_much")]
     pub stop: bool,
     /// How fast the server's cleaner goes: full, 100MiB/s, idle:200ms or latency:20ms
@@ -306,7 +307,7 @@ pub struct StoreClean {
     /// When it begins by itself before zones are urgently needed: 22:00-06:00, or always
     #[arg(long, value_name = "FROM-TO", conflicts_with_all = AT_ONCE)]
     pub hours: Option<Hours>,
-    /// Free zones to hurry below, and to begin below: 1..2 or, of those for data, 5%..20%
+    /// Free zones below which cleaning is urgent (MIN) and begins (LOW): 1..2, or of the zones for data 5%..20%
     #[arg(long, value_name = "MIN..LOW", conflicts_with_all = AT_ONCE)]
     pub free_zones: Option<Watermarks>,
 }

@@ -172,7 +172,7 @@ pub struct ZeaBench {
     /// Let the model's volatile write cache answer
     #[arg(long, conflicts_with = "drive")]
     pub write_cache: bool,
-    /// At what angle the model's platters stand at the start
+    /// Seed of the platters' angle at the start
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Bytes of extents

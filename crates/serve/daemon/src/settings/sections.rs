@@ -22,7 +22,7 @@ section! {
         compression: Parsed<Compression>, "mode[:codec]", "none", "\"passive\"", "none, passive, aggressive or force; :lz4 may follow";
         clean_pace: Parsed<Pace>, "pace", "full", "\"latency:20ms\"", "How fast the cleaner goes while nobody waits for a zone";
         clean_hours: Parsed<Hours>, "FROM-TO", "always", "\"22:00-06:00\"", "When it begins by itself before zones are urgently needed";
-        clean_free_zones: Parsed<Watermarks>, "MIN..LOW, zones or %", "1..2", "\"5%..20%\"", "Free zones to hurry below, and to begin below";
+        clean_free_zones: Parsed<Watermarks>, "MIN..LOW, zones or %", "1..2", "\"5%..20%\"", "Free zones below which cleaning is urgent (MIN) and begins (LOW)";
         scrub_every: Parsed<ScrubEvery>, "time, or never", "30d", "\"14d\"", "How often all data is read before somebody needs it; all metadata is once a day";
         scrub_pace: Parsed<Pace>, "pace", "16MiB/s", "\"latency:20ms\"", "How fast that goes";
         cache: Parsed<Size>, "size in bytes", "an eighth of memory on a device, 0 on a file", "\"4GiB\"", "Memory for objects that were read";
