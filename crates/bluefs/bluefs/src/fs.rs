@@ -283,8 +283,8 @@ impl BlueFs {
         }
     }
 
-    /// Whether `bytes` more of a write-ahead log find room as things are. A database whose log finds none stops; one that
-    /// is asked for nothing more goes on once [`Self::reclaim`] has made some.
+    /// Whether a write-ahead log can grow by `bytes` now, without cleaning. A database whose log finds no space
+    /// stops; so a caller asks first, and calls [`Self::reclaim`] instead of writing if the answer is no.
     pub fn takes_log(&self, bytes: u64) -> bool {
         self.shared.takes_log(bytes)
     }
@@ -313,7 +313,8 @@ impl BlueFs {
         self.shared.state.lock().damage.clone()
     }
 
-    /// The losses, file by file, of a mount for writing that accepts the damage. For a read-only mount that accepts it.
+    /// What a mount for writing that accepts the damage would lose, file by file. Call it on a read-only mount that
+    /// accepts the damage.
     pub fn losses(&self) -> Result<Vec<Loss>> {
         self.shared.losses()
     }

@@ -7,11 +7,11 @@ use zone::{Bytes, ZoneAddress};
 pub struct Metadata {
     /// Size in bytes; 0 for directories.
     pub size: u64,
-    /// When it last changed, Unix time in microseconds; 0 for directories.
+    /// Time of the last change of the contents, in microseconds of Unix time; 0 for directories.
     pub modified_micros: u64,
     /// Whether it is a directory.
     pub is_directory: bool,
-    /// Number of names.
+    /// Names (hard links) of the file.
     pub links: u32,
     /// Inode number; 0 for directories.
     pub inode: u64,

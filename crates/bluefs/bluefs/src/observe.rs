@@ -52,7 +52,7 @@ pub struct ObservedZone {
     pub unnamed_bytes: u64,
 }
 
-/// Result of an observation.
+/// A file system as [`crate::BlueFs::observe`] saw it, perhaps while another process wrote to it.
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// The newest superblock.

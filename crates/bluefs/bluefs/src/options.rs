@@ -9,18 +9,18 @@ use runtime::Runtime;
 pub struct FormatOptions {
     /// Identity of the file system; it should differ from that of an earlier file system on the drive.
     pub uuid: [u8; 16],
-    /// Alone on the drive, or beside an object store.
+    /// Whether the file system is alone on the drive or shares it with an object store.
     pub role: Role,
     /// Copies of each byte, in as many zones: 1 or 2. Superblocks are always in two places.
     pub copies: u32,
-    /// Format a drive that is not empty, which erases it.
+    /// Whether to erase a drive that is not empty; without this, formatting it fails.
     pub force: bool,
 }
 
 /// Options of a mount.
 #[derive(Clone)]
 pub struct MountOptions {
-    /// Write nothing to the drive.
+    /// Whether the mount writes nothing to the drive; calls that change something then fail.
     pub read_only: bool,
     /// Refuse a file system of any other role, before anything is written.
     pub role: Option<Role>,
@@ -67,8 +67,8 @@ impl Default for MountOptions {
 pub struct Cleaning {
     /// Clean in a thread of its own; otherwise only in calls of [`crate::BlueFs::clean_ahead`].
     pub in_background: bool,
-    /// Bytes that may be moved for every hundred that users write, when free zones get few. Once free zones run out,
-    /// more are moved.
+    /// Bytes that may be moved for every hundred that users write, while free zones are few. Once a writer will soon
+    /// wait for a zone, this limit does not apply.
     pub percent: u32,
     /// Bytes that may be moved for every thousand that users write, to keep dead bytes few on a drive that is more than
     /// half full.

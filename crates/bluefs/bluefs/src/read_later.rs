@@ -25,7 +25,8 @@ pub(crate) struct Ask<'a, R> {
     pub buffer: &'a mut [u8],
 }
 
-/// A read that has been begun. If it is dropped, the bytes are not read any more, unless the thread has come to it.
+/// A read that has been begun and whose bytes are waited for later. Dropping it cancels the read, unless that is
+/// under way already.
 pub struct PendingRead {
     answer: Arc<Answer>,
     /// Takes the request out of the queue, unless the thread has, and does the read if it is told to.

@@ -36,7 +36,7 @@ impl Reader {
         self.open.handle.node.body.read().size()
     }
 
-    /// Identifies the file as long as the file system is mounted.
+    /// Inode number: identifies the file while the file system is mounted.
     pub fn inode(&self) -> u64 {
         self.open.handle.node.inode
     }

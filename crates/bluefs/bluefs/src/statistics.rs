@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// counters.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Bytes and operations since the mount.
+        /// Counters of bytes and operations since the mount.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct FsStatistics {
             $($(#[$doc])* pub $name: u64,)*

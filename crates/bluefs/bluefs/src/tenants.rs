@@ -52,8 +52,8 @@ pub(crate) const fn min_zones(copies: u32) -> u32 {
     zones_for(BESIDE_FILES + OPEN_FOR_FILES, copies)
 }
 
-/// Sequential zones that it needs even if conventional zones at the drive's front suffice for the rest: the ring of
-/// superblocks at the other end.
+/// Sequential zones that a file system needs even if conventional zones suffice for everything else: those of the
+/// superblock ring at the drive's end.
 pub const SEQUENTIAL_ZONES: u32 = 2;
 /// Number of zones that hold `zones` zones in this number of copies; those of superblocks, which are among them, are
 /// not multiplied.

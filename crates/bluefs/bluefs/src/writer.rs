@@ -72,7 +72,7 @@ impl Writer {
         self.handle.node.body.read().size()
     }
 
-    /// Identifies the file as long as the file system is mounted.
+    /// Inode number: identifies the file while the file system is mounted.
     pub fn inode(&self) -> u64 {
         self.handle.node.inode
     }
@@ -94,8 +94,8 @@ impl Writer {
         self.expected_size = bytes;
     }
 
-    /// Whether no client waits for the file, as for one that a compaction writes: the last free zones are left to other
-    /// files.
+    /// Sets whether the file is written in the background, so that no client waits for it, as for a compaction: it
+    /// then leaves the last free zones to other files.
     pub fn set_background(&mut self, background: bool) {
         self.need = match (self.need, background) {
             (Need::Waited, true) => Need::Background,

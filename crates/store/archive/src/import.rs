@@ -95,7 +95,7 @@ pub struct Imported {
     pub bytes: u64,
     /// Objects that existed and were kept.
     pub kept: u64,
-    /// Objects that are newer than those that existed and stayed.
+    /// Objects that were not stored because they are newer than an existing object that stays.
     pub newer: u64,
     /// Objects that have no place in their collection as this store has it.
     pub left_out: u64,

@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In words.
+    /// The kind in words, for messages.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Export => "an export",

@@ -22,9 +22,9 @@ use store::{Omap, Store, Transaction};
 pub struct Restored {
     /// Archives that were read to their end.
     pub archives: u64,
-    /// Collections in the store.
+    /// Collections in the store after the restore.
     pub collections: u64,
-    /// Objects in the store.
+    /// Objects in the store after the restore.
     pub objects: u64,
     /// Objects stored by this call.
     pub stored: u64,

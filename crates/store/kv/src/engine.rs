@@ -5,7 +5,7 @@ use crate::{Database, Error, Options, ReplayFilter, Result};
 use bluefs::BlueFs;
 use std::ops::Deref;
 
-/// An implementation of databases.
+/// Makes and opens databases of one implementation, such as RocksDB.
 pub trait Engine: Send + Sync {
     /// Its name, one of those in `MAKERS`.
     fn name(&self) -> &'static str;

@@ -5,7 +5,7 @@
 pub struct Options {
     /// Whether the database is made if the directory has none.
     pub create_if_missing: bool,
-    /// Bytes in memory after which they are written to an SST.
+    /// Size of a memtable in bytes; a full one is written to an SST.
     pub write_buffer_bytes: u64,
     /// Target size of an SST in bytes; best a little under a zone's capacity.
     pub target_file_bytes: u64,

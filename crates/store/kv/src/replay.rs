@@ -1,6 +1,6 @@
 //! The filter that decides, when a database is opened, which batches of the write-ahead log count.
 
-/// Whether a batch and later ones count.
+/// Judgement of a [`ReplayFilter`]: whether a batch of the log, and those after it, count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replay {
     /// This batch counts.

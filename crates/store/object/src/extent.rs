@@ -45,7 +45,7 @@ pub enum Content {
 /// A blob with a row of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedBlob {
-    /// The blob itself.
+    /// Its codec, places and checksums.
     pub blob: Blob,
     /// The only map with extents that show it; `None` if there may be several.
     pub map: Option<u64>,

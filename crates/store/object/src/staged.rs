@@ -41,7 +41,7 @@ pub struct Copy {
     pub raw: Range<u32>,
 }
 
-/// The changes of one batch.
+/// An overlay over rows: operations on maps and blobs change it, and the changed rows are written as one batch.
 #[derive(Debug)]
 pub struct Staged<R> {
     /// The rows without the changes.

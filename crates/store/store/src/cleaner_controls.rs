@@ -37,7 +37,7 @@ impl Store {
         self.inner.cleaner.take_turn(turn);
     }
 
-    /// What the cleaner is doing, and its counters.
+    /// Settings of the cleaner, its work at present, and its counters since the mount.
     pub fn clean_status(&self) -> CleanerStatus {
         self.inner.cleaner_status()
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use zone::{Bytes, ZoneId, count};
 use zone_alloc::{Hours, Pace, Watermarks};
 
-/// Reason a zone is cleaned.
+/// Why a zone is being cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use zone::{Bytes, ZoneId, count};
 
-/// Counters of cleaning.
+/// Work of the cleaner, in zones and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleaningWork {
     /// Zones reset.

@@ -7,7 +7,7 @@ use zone::count;
 /// Share of lost zones above which a drive is failing.
 const MOST_LOST: f64 = 0.01;
 
-/// Grade of a drive.
+/// Judgement of a drive from its [`Wear`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
@@ -30,7 +30,7 @@ impl fmt::Display for Grade {
     }
 }
 
-/// Failures: zones lost for good, the others since the mount.
+/// Failures of the drive: zones that are lost for good, and the other counters since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wear {

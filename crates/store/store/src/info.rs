@@ -56,13 +56,13 @@ pub struct Statfs {
     pub free_bytes: u64,
     /// Bytes that can still be stored: `capacity - live - pinned`, or less where the host's disk has less.
     pub available_bytes: u64,
-    /// Zones of BlueFS, without those that it gives back as soon as data needs them.
+    /// Bytes of BlueFS's zones, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,
-    /// Kept free for the cleaner and for metadata to grow.
+    /// Bytes that are kept free for the cleaner and for metadata to grow.
     pub reserve_bytes: u64,
-    /// Free conventional zones; they take metadata only.
+    /// Bytes of free conventional zones, which take metadata only.
     pub conventional_free_bytes: u64,
-    /// Zones that are read-only, offline or out of use and hold no object data.
+    /// Bytes of zones that are read-only, offline or out of use and hold no object data.
     pub unusable_bytes: u64,
     /// Bytes that are not live in zones with unreadable or read-only object data: they cannot be reused before the
     /// objects there are removed.
@@ -73,7 +73,7 @@ pub struct Statfs {
     /// Bytes free on the host's disk under a drive file; `None` for a device.
     #[serde(default)]
     pub host_free_bytes: Option<u64>,
-    /// The part of these that new data leaves for deletes.
+    /// The part of [`Self::host_free_bytes`] that new data may not use, so that deletes still can.
     #[serde(default)]
     pub host_kept_bytes: u64,
     /// Zones of the drive, each part of a conventional one counted by itself.
@@ -87,7 +87,7 @@ pub struct Statfs {
     pub free_zones_for_data: u32,
     /// Zones with object data.
     pub store_zones: u32,
-    /// Zones of BlueFS.
+    /// Zones that BlueFS has, for metadata.
     pub metadata_zones: u32,
 }
 

@@ -27,7 +27,7 @@ const fn min_active_zones(copies: u32) -> u32 {
     if copies == 1 { 8 } else { 13 }
 }
 
-/// Properties of a store that was made.
+/// What [`crate::Store::mkfs`] has made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Made {
     /// Number of zones that each byte of metadata is written to.

@@ -23,7 +23,8 @@ use std::time::Duration;
 /// How long a writer that needs space waits for readers whose moments were given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The store as it was when this was created.
+/// The state of the store at one moment, for reading. Objects that are changed or removed later are read as they
+/// were.
 pub struct Moment<'a> {
     inner: &'a Arc<Inner>,
     rows: kv::Moment<'a>,

@@ -44,7 +44,7 @@ pub struct DataOptions {
     pub checksum: ChecksumKind,
     /// Bytes under one checksum; reading one of them reads all.
     pub checksum_block: ChecksumBlock,
-    /// Compression.
+    /// When data is compressed, and with which codec.
     pub compression: Compression,
 }
 
@@ -75,7 +75,7 @@ pub struct WriteHints {
 pub struct MountOptions {
     /// Engine of the metadata's database; a database of another engine is refused.
     pub engine: Arc<dyn Engine>,
-    /// Whether nothing is written to the drive.
+    /// Whether the mount writes nothing to the drive; calls that change something then fail.
     pub read_only: bool,
     /// If read-only, go on with what precedes damage to durable metadata; [`crate::Store::damage`] returns what is
     /// missing. Otherwise the mount is refused.

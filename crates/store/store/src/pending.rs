@@ -20,7 +20,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether it is durable, so that neither a power cut nor a kill can lose it. Never blocks.
+    /// Whether the transaction is durable, so that neither a power cut nor a kill can lose it. Never blocks.
     pub fn is_durable(&self) -> bool {
         self.number
             .is_none_or(|number| self.store.unsynced.is_durable(number))

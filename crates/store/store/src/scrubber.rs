@@ -76,7 +76,7 @@ impl ScrubPlan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScrubStatus {
-    /// Whether it is at work.
+    /// Whether a pass is running.
     pub running: bool,
     /// Whether a user has requested a pass that has not begun yet.
     pub requested: bool,

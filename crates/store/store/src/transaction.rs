@@ -21,7 +21,7 @@ fn target(collection: &str, object: impl AsRef<[u8]>) -> Target {
 }
 
 impl Transaction {
-    /// An empty transaction.
+    /// A transaction without operations; committing it changes nothing.
     pub fn new() -> Self {
         Self::default()
     }

@@ -81,12 +81,14 @@ pub fn encode(
     out
 }
 
-/// Whether a file that begins with this block looks, behind a log, like damage of the log.
+/// Whether this block, as the first one of another file after the last record of a log, would be taken for damage of
+/// the log.
 pub fn misleads(start: &[u8]) -> bool {
     codec::is_zero(start) || start.starts_with(&MAGIC)
 }
 
-/// Encodes a record of no file that is to be written to `at`, behind a log of another run. Its mark says nothing.
+/// Encodes a record of no file that is to be written to `at`, after the last record of another run. Its mark claims
+/// nothing to be durable.
 pub fn ends_a_log(at: ZoneAddress, run_id: u32, block_size: u32) -> Vec<u8> {
     let mark = Mark {
         epoch: 0,

@@ -41,7 +41,7 @@ const TEXT_LOGS: &str = "damaged text log of the database";
 /// Rows that are looked at between two reports of progress.
 const ROWS_AT_ONCE: u64 = 1024;
 
-/// What a repair is at.
+/// The step that a repair is in, for progress messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RepairStep {
     /// Looks for rows that are out of order, and changes nothing. Progress counts rows; some are looked at twice.
