@@ -2,7 +2,7 @@
 //! (docs/format/unsynced.md).
 //!
 //! When a write returns the bytes are in the host's page cache, so they survive the process; after a restart of
-//! the host they are invalid. The file exists only while there is something to keep.
+//! the host they are invalid. The file is there while BlueFS is mounted for writing, and after a kill.
 
 use super::FileDriveError;
 use super::format::DriveUuid;
