@@ -8,8 +8,19 @@ const LENGTH: usize = 4;
 
 /// Encodes one frame. An empty one is the last.
 pub fn frame(bytes: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-    [&length.to_le_bytes(), bytes].concat()
+    frames(&[bytes])
+}
+
+/// Encodes frames one after the other, and copies each byte once.
+pub fn frames(all: &[&[u8]]) -> Vec<u8> {
+    let bytes = all.iter().map(|bytes| LENGTH + bytes.len());
+    let mut encoded = Vec::with_capacity(bytes.sum());
+    for bytes in all {
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        encoded.extend_from_slice(&length.to_le_bytes());
+        encoded.extend_from_slice(bytes);
+    }
+    encoded
 }
 
 /// Decodes frames from pieces of any size.

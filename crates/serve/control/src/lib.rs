@@ -33,7 +33,7 @@ pub use drive_calls::DriveCalls;
 pub use drive_view::DriveView;
 pub use error::{ClientError, OpenError, ServerError, ViewError};
 pub use failure::Failure;
-pub use frames::frame;
+pub use frames::{frame, frames};
 pub use handover::{HandedStream, Handover};
 pub use opened::Opened;
 pub use sent::parse;

@@ -70,14 +70,14 @@ impl Buffer {
         self.filled == self.memory.len()
     }
 
-    /// Has `fill` overwrite the first `length` bytes, which are the buffer's content afterwards. Before, they are
+    /// Has `fill` overwrite at least the first `length` bytes, which are the buffer's content afterwards. Before, they are
     /// zeros or bytes of an earlier use.
     pub fn fill<E>(
         &mut self,
         length: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        fill(&mut self.memory[..length])?;
+        fill(&mut self.memory)?;
         self.filled = length;
         Ok(())
     }

@@ -22,6 +22,8 @@ use tracing::{Instrument, Span};
 
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
+/// What a buffer's length is a multiple of, so that the store need not copy what ends within a block of the drive.
+const BLOCK: usize = 4096;
 static PIECES: Pool = Pool::new(PIECE, 16);
 
 /// Why an object is not read to its end.
@@ -50,11 +52,13 @@ pub enum ReadError {
 /// Any but [`ReadError::NotRun`].
 pub fn take_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<VecDeque<Bytes>, ReadError> {
     let wanted = wanted(range);
-    let mut buffer = PIECES.buffer(wanted);
+    let mut buffer = PIECES.buffer(wanted.next_multiple_of(BLOCK));
     let mut shared = Vec::new();
-    buffer.fill(wanted, |buffer| {
-        match reader.take(range.start, buffer)? {
-            Taken::Read(n) => read_all(reader, range.start + n as u64, &mut buffer[n..])?,
+    buffer.fill(wanted, |room| {
+        match reader.take_into(range.start, wanted, room)? {
+            Taken::Read(n) => {
+                read_all(reader, range.start + n as u64, wanted - n, &mut room[n..])?;
+            }
             Taken::Shared(parts) => shared = parts,
         }
         Ok::<_, ReadError>(())
@@ -71,8 +75,8 @@ pub fn take_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<VecDeque<
 /// Any but [`ReadError::NotRun`].
 pub fn read_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<Bytes, ReadError> {
     let wanted = wanted(range);
-    let mut buffer = PIECES.buffer(wanted);
-    buffer.fill(wanted, |buffer| read_all(reader, range.start, buffer))?;
+    let mut buffer = PIECES.buffer(wanted.next_multiple_of(BLOCK));
+    buffer.fill(wanted, |room| read_all(reader, range.start, wanted, room))?;
     Ok(buffer.freeze())
 }
 
@@ -84,11 +88,16 @@ fn length(parts: &VecDeque<Bytes>) -> u64 {
     parts.iter().map(|part| part.len() as u64).sum()
 }
 
-fn read_all(reader: &ObjectReader, start: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+fn read_all(
+    reader: &ObjectReader,
+    start: u64,
+    wanted: usize,
+    room: &mut [u8],
+) -> Result<(), ReadError> {
     let mut filled = 0;
-    while filled < buffer.len() {
+    while filled < wanted {
         let at = start + filled as u64;
-        match reader.read_at(at, &mut buffer[filled..])? {
+        match reader.read_into(at, wanted - filled, &mut room[filled..])? {
             0 => {
                 let object = reader.info().name.to_string();
                 return Err(ReadError::Ends { object, at });

@@ -119,9 +119,12 @@ struct Sink {
 
 impl Sink {
     /// Digests and writes a piece. Afterwards `writer` is set.
-    fn write(mut self, data: &Bytes) -> Result<Self, store::Error> {
+    fn write(mut self, data: &Bytes, is_last: bool) -> Result<Self, store::Error> {
         let mut writer = self.take_writer()?;
-        self.digester.update_beside(data, || writer.write(data))?;
+        self.digester.update_beside(data, || match is_last {
+            true => writer.write_last(data),
+            false => writer.write(data),
+        })?;
         self.writer = Some(writer);
         Ok(self)
     }
@@ -174,16 +177,18 @@ where
     };
     // A body that cannot fit is refused before it arrives; making room may take a while.
     if !store.has_room(length) {
-        sink = blocking.run(move || sink.write(&Bytes::new())).await??;
+        sink = blocking
+            .run(move || sink.write(&Bytes::new(), false))
+            .await??;
     }
     let mut left = length;
     let (mut piece, mut is_last) = gather(&mut body, &mut left).await?;
     while !is_last {
-        let writing = blocking.begin(move || sink.write(&piece)).await?;
+        let writing = blocking.begin(move || sink.write(&piece, false)).await?;
         (piece, is_last) = gather(&mut body, &mut left).await?;
         sink = writing.end().await??;
     }
-    let finish = move || sink.write(&piece)?.finish().map(commit);
+    let finish = move || sink.write(&piece, true)?.finish().map(commit);
     Ok(blocking.run(finish).await??)
 }
 

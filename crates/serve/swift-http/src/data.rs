@@ -282,7 +282,7 @@ pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u
     let address = named.address()?;
     let how: Open = calls.question(body).await?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
-    let (mut head, frames, later) = calls
+    let (mut head, metadata, whole, later) = calls
         .call(move |calls| {
             let wanted = Wanted {
                 index: how.frag_index,
@@ -299,7 +299,10 @@ pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u
     }
     // Only names and numbers, so this does not fail.
     let head = serde_json::to_vec(&head).map_err(Failure::failed)?;
-    Ok([control::frame(&head), frames].concat())
+    let mut all = vec![&*head];
+    all.extend(metadata.iter().map(Vec::as_slice));
+    all.push(&whole);
+    Ok(control::frames(&all))
 }
 
 fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failure> {
@@ -312,12 +315,11 @@ fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failur
     each.collect()
 }
 
-/// Head and frames of an answer, and the reader of data of more than `whole_up_to` bytes. Longer data is not begun here: the
-/// client has to ask for the rest anyway, and all of it can be sent into one socket.
-fn told(
-    opened: Opened,
-    whole_up_to: u64,
-) -> Result<(Head, Vec<u8>, Option<ObjectReader>), Failure> {
+/// Head of an answer, its metadata and its data, and the reader of data of more than `whole_up_to` bytes. Longer data is not
+/// begun here: the client has to ask for the rest anyway, and all of it can be sent into one socket.
+type Told = (Head, Vec<Vec<u8>>, Bytes, Option<ObjectReader>);
+
+fn told(opened: Opened, whole_up_to: u64) -> Result<Told, Failure> {
     let Opened {
         files,
         choice,
@@ -342,7 +344,7 @@ fn told(
         opened: None,
         metadata: Vec::new(),
     };
-    let mut frames = Vec::new();
+    let mut told = Vec::new();
     let named = [
         ("data", data),
         ("meta", meta),
@@ -352,7 +354,7 @@ fn told(
     for (name, metadata) in named {
         if let Some(metadata) = metadata {
             head.metadata.push(name);
-            frames.extend(control::frame(&metadata));
+            told.push(metadata);
         }
     }
     let mut whole = Bytes::new();
@@ -366,8 +368,7 @@ fn told(
             later = Some(reader);
         }
     }
-    frames.extend(control::frame(&whole));
-    Ok((head, frames, later))
+    Ok((head, told, whole, later))
 }
 
 /// Streams the data of an opened object, or a range of it.

@@ -255,8 +255,7 @@ Outcome Database::get(rust::Slice<const uint8_t> key, rust::Vec<uint8_t>& value,
       db->Get(rocksdb::ReadOptions(), db->DefaultColumnFamily(), ToSlice(key), &pinned);
   found = s.ok();
   if (s.ok()) {
-    value.reserve(pinned.size());
-    for (size_t i = 0; i < pinned.size(); i++) value.push_back(static_cast<uint8_t>(pinned[i]));
+    append_bytes(value, FromSlice(pinned));
   } else if (s.IsNotFound()) {
     s = rocksdb::Status::OK();
   }

@@ -62,6 +62,8 @@ pub(crate) mod ffi {
 
         type Healer;
         fn heal(self: &Healer, message: &str) -> bool;
+
+        fn append_bytes(value: &mut Vec<u8>, bytes: &[u8]);
     }
 
     unsafe extern "C++" {
@@ -100,6 +102,11 @@ pub(crate) mod ffi {
         fn property(self: &Database, name: &str, found: &mut bool) -> String;
         fn close(self: Pin<&mut Database>) -> Outcome;
     }
+}
+
+/// Called from C++, which can add to a vector only byte by byte, with four calls for each.
+fn append_bytes(value: &mut Vec<u8>, bytes: &[u8]) {
+    value.extend_from_slice(bytes);
 }
 
 // SAFETY: rocksdb::DB may be used from any thread and from many at once; `close` takes it alone.

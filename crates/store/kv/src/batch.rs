@@ -54,10 +54,13 @@ impl Batch {
 
     fn add(&mut self, kind: u8, key: &[u8], value: &[u8]) {
         self.bytes.push(kind);
+        self.bytes
+            .reserve(2 * size_of::<u64>() + key.len() + value.len());
         for part in [key, value] {
             self.bytes.put_u64(part.len() as u64);
         }
-        self.bytes.extend([key, value].concat());
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
         self.count += usize::from(kind != LOG_DATA);
     }
 

@@ -146,8 +146,20 @@ pub(crate) fn read_blob<'a>(
     from: u32,
     target: &mut [u8],
 ) -> Result<(), ReadError> {
+    read_blob_into(source, blob, from, target.len(), target)
+}
+
+/// Like [`read_blob`], for the first `wanted` bytes of `room`. Those behind them may be overwritten: with room for the rest
+/// of the drive's last block, nothing has to be copied.
+pub(crate) fn read_blob_into<'a>(
+    source: impl Into<Source<'a>>,
+    blob: &Blob,
+    from: u32,
+    wanted: usize,
+    room: &mut [u8],
+) -> Result<(), ReadError> {
     let source = source.into();
-    let to = from.saturating_add(target.len() as u32);
+    let to = from.saturating_add(wanted as u32);
     let block = source.device.geometry().block_size;
     if to > blob.raw {
         let what = "an extent behind the end of its blob";
@@ -156,10 +168,10 @@ pub(crate) fn read_blob<'a>(
     }
     if blob.codec != Codec::None {
         let raw = read_packed(source, blob)?;
-        target.copy_from_slice(&raw[from as usize..to as usize]);
+        room[..wanted].copy_from_slice(&raw[from as usize..to as usize]);
         return Ok(());
     }
-    // `target` is filled up to the raw byte `next`.
+    // `room` is filled up to the raw byte `next`.
     let mut next = from;
     if let Some(cache) = source.cache {
         let mut at = from;
@@ -169,38 +181,53 @@ pub(crate) fn read_blob<'a>(
                 break;
             }
             if let Some(found) = begin_of(blob, at..end, block, |unit| cache.get(blob, unit)) {
-                let (missed, rest) =
-                    target[(next - from) as usize..].split_at_mut((at - next) as usize);
-                read_plain(source, blob, next, missed)?;
-                rest[..found.len()].copy_from_slice(&found);
+                let missed = (at - next) as usize;
+                read_plain(
+                    source,
+                    blob,
+                    next,
+                    missed,
+                    &mut room[(next - from) as usize..],
+                )?;
+                room[(at - from) as usize..][..found.len()].copy_from_slice(&found);
                 next = end;
             }
             at = end;
         }
     }
-    read_plain(source, blob, next, &mut target[(next - from) as usize..])
+    let missed = (to - next) as usize;
+    read_plain(
+        source,
+        blob,
+        next,
+        missed,
+        &mut room[(next - from) as usize..],
+    )
 }
 
-/// Like [`read_blob`], for a blob without a codec, and from the drive alone.
+/// Like [`read_blob_into`], for a blob without a codec, and from the drive alone.
 fn read_plain(
     source: Source<'_>,
     blob: &Blob,
     from: u32,
-    target: &mut [u8],
+    wanted: usize,
+    room: &mut [u8],
 ) -> Result<(), ReadError> {
-    if target.is_empty() {
+    if wanted == 0 {
         return Ok(());
     }
     let block = source.device.geometry().block_size;
-    let to = from + target.len() as u32;
-    let needed = blob.needed(from, to, block);
-    if needed == (from..to) && target.len().is_multiple_of(block as usize) {
-        return read_stored(source, blob, needed, target);
+    let needed = blob.needed(from, from + wanted as u32, block);
+    let padded = (needed.len() as u32).next_multiple_of(block) as usize;
+    if needed.start == from
+        && let Some(blocks) = room.get_mut(..padded)
+    {
+        return read_stored(source, blob, needed, blocks);
     }
-    let mut scratch = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
+    let mut scratch = vec![0; padded];
     read_stored(source, blob, needed.clone(), &mut scratch)?;
     let skip = (from - needed.start) as usize;
-    target.copy_from_slice(&scratch[skip..skip + target.len()]);
+    room[..wanted].copy_from_slice(&scratch[skip..skip + wanted]);
     Ok(())
 }
 

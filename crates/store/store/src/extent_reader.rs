@@ -4,18 +4,18 @@
 //! within the read gate, so that the zone is not reset in between. A failed read is repeated once; then the zone is set
 //! aside, and the place is noted as damaged.
 
-use crate::blob_reader::{Source, cached, read_blob};
+use crate::blob_reader::{Source, cached, read_blob_into};
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::info::ObjectInfo;
 use crate::inner::Inner;
 use crate::moment_watch::MomentWatch;
 use crate::open_maps::Opened;
-use crate::rows::{corrupt, resolved_extents};
+use crate::rows::{corrupt, read_extent_row, resolved_extents};
 use crate::{Result, TRACE};
 use bytes::Bytes;
 use kv::View;
-use object::{Blob, Content, Extent};
+use object::{Blob, Content, Extent, MAX_STORED};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
@@ -37,6 +37,7 @@ pub type ObjectReader = ObjectAt<'static>;
 /// An open object, in its current state or in that of a [`crate::Moment`], which may be given up.
 pub struct ObjectAt<'a> {
     store: Arc<Inner>,
+    /// Without its attributes, which `info` has.
     pub(crate) onode: Onode,
     info: ObjectInfo,
     /// Collection and object, for error messages.
@@ -160,10 +161,32 @@ impl<'a> ObjectAt<'a> {
             moment.check()?;
             resolved_extents(*rows, map, from, to)?
         } else {
-            resolved_extents(&*self.store.kv()?, map, from, to)?
+            let kv = self.store.kv()?;
+            match self.last_extent(&*kv, map, from, to)? {
+                Some(last) => vec![last],
+                None => resolved_extents(&*kv, map, from, to)?,
+            }
         };
         reading.only_in(zones_of(found.iter().map(|(_, extent)| extent)));
         Ok((found, Some(reading)))
+    }
+
+    /// The extent at the end of a segment, if it has all of the bytes `from..to`, as that of a small object: one look-up by
+    /// its key, where a walk takes several times as long. Not if its blob is shared.
+    fn last_extent(&self, kv: &dyn View, map: u64, from: u64, to: u64) -> Result<Option<Row>> {
+        let ends = self.onode.segments.iter().filter(|s| s.map == map);
+        let mut ends = ends.map(|s| (s.start, s.start + s.length));
+        let Some((_, end)) = ends.find(|(start, end)| *start <= from && to <= *end) else {
+            return Ok(None);
+        };
+        if end - from > u64::from(MAX_STORED) {
+            return Ok(None);
+        }
+        let found = read_extent_row(kv, map, end)?;
+        let found = found.map(|extent| (end - extent.length, extent));
+        Ok(found.filter(|(start, extent)| {
+            *start <= from && !matches!(extent.content, Content::Shared { .. })
+        }))
     }
 
     /// Size, time and attributes as of the opening.
@@ -206,16 +229,24 @@ impl<'a> ObjectAt<'a> {
 
     /// Fills `buffer` from byte `offset` on and returns the number of bytes; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let _span = in_span(offset, buffer);
+        let left = self.onode.size().saturating_sub(offset);
+        let wanted = left.min(buffer.len() as u64) as usize;
+        self.read_into(offset, wanted, &mut buffer[..wanted])
+    }
+
+    /// Like [`Self::read_at`], for the first `wanted` bytes of `room`. Those behind them may be overwritten: with room up to
+    /// a whole block, the object's last bytes need not be copied.
+    pub fn read_into(&self, offset: u64, wanted: usize, room: &mut [u8]) -> Result<usize> {
+        let _span = in_span(offset, wanted);
         let mut begins = 0;
         let mut done = 0;
         for segment in &self.onode.segments {
             let ends = begins + segment.length;
-            while done < buffer.len() && (begins..ends).contains(&(offset + done as u64)) {
+            while done < wanted && (begins..ends).contains(&(offset + done as u64)) {
                 let at = offset + done as u64;
-                let length = (buffer.len() - done).min((ends - at).min(SPAN) as usize);
+                let length = (wanted - done).min((ends - at).min(SPAN) as usize);
                 let in_map = segment.start + (at - begins);
-                self.read_map(segment.map, in_map, at, &mut buffer[done..done + length])?;
+                self.read_map(segment.map, in_map, at, length, &mut room[done..])?;
                 done += length;
             }
             begins = ends;
@@ -226,12 +257,17 @@ impl<'a> ObjectAt<'a> {
     /// Bytes from `offset` on: those in the cache, without a copy and at most as many as `buffer` has room for, or else
     /// some that were read into `buffer`. A short answer does not mean the end of the object; an empty one does.
     pub fn take(&self, offset: u64, buffer: &mut [u8]) -> Result<Taken> {
-        let most = (buffer.len() as u64).min(SPAN);
+        self.take_into(offset, buffer.len(), buffer)
+    }
+
+    /// Like [`Self::take`], for at most `wanted` bytes. All of `room` may be overwritten ([`Self::read_into`]).
+    pub fn take_into(&self, offset: u64, wanted: usize, room: &mut [u8]) -> Result<Taken> {
+        let most = (wanted as u64).min(SPAN);
         let spans = object::spans(&self.onode.segments, offset, offset.saturating_add(most));
         let Some(span) = spans.first() else {
             return Ok(Taken::Read(0));
         };
-        let _span = in_span(offset, buffer);
+        let _span = in_span(offset, wanted);
         let length = (span.to - span.from) as usize;
         let _request = self.store.requests.begin_read();
         let found = self.extents(span.map, span.from, span.to);
@@ -240,8 +276,7 @@ impl<'a> ObjectAt<'a> {
         if !shared.is_empty() {
             return Ok(Taken::Shared(shared));
         }
-        let buffer = &mut buffer[..length];
-        self.fill(extents, span.map, span.from, offset, buffer)?;
+        self.fill(extents, (span.map, span.from), offset, length, room)?;
         Ok(Taken::Read(length))
     }
 
@@ -270,40 +305,51 @@ impl<'a> ObjectAt<'a> {
         found
     }
 
-    fn read_map(&self, map: u64, from: u64, logical: u64, buffer: &mut [u8]) -> Result<()> {
-        let _request = self.store.requests.begin_read();
-        let found = self.extents(map, from, from + buffer.len() as u64);
-        let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
-        self.fill(extents, map, from, logical, buffer)
-    }
-
-    /// Fills `buffer` with the bytes of a map from `from` on; byte `logical` of the object is the first.
-    fn fill(
+    fn read_map(
         &self,
-        extents: Vec<Row>,
         map: u64,
         from: u64,
         logical: u64,
-        buffer: &mut [u8],
+        length: usize,
+        room: &mut [u8],
     ) -> Result<()> {
-        let to = from + buffer.len() as u64;
+        let _request = self.store.requests.begin_read();
+        let found = self.extents(map, from, from + length as u64);
+        let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
+        self.fill(extents, (map, from), logical, length, room)
+    }
+
+    /// Fills the first `length` bytes of `room` with those of a map from `from` on; byte `logical` of the object is the
+    /// first.
+    fn fill(
+        &self,
+        extents: Vec<Row>,
+        (map, from): (u64, u64),
+        logical: u64,
+        length: usize,
+        room: &mut [u8],
+    ) -> Result<()> {
+        let to = from + length as u64;
         let mut next = from;
         for (offset, extent) in extents {
             let end = (offset + extent.length).min(to);
             if offset > next || end <= next {
                 break;
             }
-            let target = &mut buffer[(next - from) as usize..(end - from) as usize];
+            // What is overwritten behind the extent's bytes is filled by the extents behind it.
+            let room = &mut room[(next - from) as usize..];
+            let wanted = (end - next) as usize;
             match &extent.content {
-                Content::Hole => target.fill(0),
+                Content::Hole => room[..wanted].fill(0),
                 Content::Inline(bytes) => {
                     let from = (next - offset) as usize;
-                    target.copy_from_slice(&bytes[from..from + target.len()]);
+                    room[..wanted].copy_from_slice(&bytes[from..from + wanted]);
                 }
                 Content::Own { blob, skip } => {
                     // Offset in the object of the blob's first byte.
                     let base = (logical + offset).saturating_sub(from + u64::from(*skip));
-                    self.read_blob(blob, skip + (next - offset) as u32, target, base)?;
+                    let in_blob = skip + (next - offset) as u32;
+                    self.read_blob(blob, in_blob, wanted, room, base)?;
                 }
                 // Resolved to own blobs when the extents were looked up.
                 Content::Shared { .. } => {}
@@ -319,9 +365,16 @@ impl<'a> ObjectAt<'a> {
     }
 
     /// Reads raw bytes of a blob, whose first byte is the object's byte `base`.
-    fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
+    fn read_blob(
+        &self,
+        blob: &Blob,
+        from: u32,
+        wanted: usize,
+        room: &mut [u8],
+        base: u64,
+    ) -> Result<()> {
         let source = Source::cached(&*self.store.device, &self.store.data_cache);
-        let read = || read_blob(source, blob, from, target);
+        let read = || read_blob_into(source, blob, from, wanted, room);
         let Err(failed) = self.store.read_twice(&self.label, read) else {
             return Ok(());
         };
@@ -350,10 +403,10 @@ impl Drop for ObjectAt<'_> {
     }
 }
 
-/// A span that covers a read into `buffer` until it is dropped.
-fn in_span(offset: u64, buffer: &[u8]) -> EnteredSpan {
+/// A span that covers a read of so many bytes until it is dropped.
+fn in_span(offset: u64, wanted: usize) -> EnteredSpan {
     // Collectors show unsigned numbers as text.
-    let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
+    let (from, bytes) = (offset.cast_signed(), wanted as i64);
     tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered()
 }
 

@@ -145,6 +145,8 @@ pub struct ObjectWriter {
     store: Arc<Inner>,
     shape: Shape,
     buffer: Vec<u8>,
+    /// Room that `buffer` gets with its first byte.
+    room: usize,
     length: u64,
     hold: Hold,
     history: History,
@@ -159,13 +161,13 @@ impl ObjectWriter {
 
     pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>, shape: Shape) -> Self {
         let hold = store.hold();
-        let capacity = expected.map_or(0, |e| e.min(Self::PIECE as u64) as usize);
-        let buffer = Vec::with_capacity(capacity);
+        let room = expected.map_or(0, |e| e.min(Self::PIECE as u64) as usize);
         let history = store.lifetimes.of_new();
         Self {
             store,
             shape,
-            buffer,
+            buffer: Vec::new(),
+            room,
             length: 0,
             hold,
             history,
@@ -195,6 +197,9 @@ impl ObjectWriter {
                 self.put_piece(head)?;
                 continue;
             }
+            if self.buffer.capacity() == 0 {
+                self.buffer.reserve_exact(self.room);
+            }
             self.buffer.extend_from_slice(head);
             if self.buffer.len() == Self::PIECE {
                 let buffer = std::mem::take(&mut self.buffer);
@@ -204,6 +209,16 @@ impl ObjectWriter {
             }
         }
         Ok(())
+    }
+
+    /// Takes the last bytes, like [`Self::write`], and does not copy them if none before them wait to be written.
+    pub fn write_last(&mut self, data: &[u8]) -> Result<()> {
+        let is_small = self.hold.is_empty() && self.store.is_inline(data.len() as u64);
+        if is_small || !self.buffer.is_empty() || data.len() > Self::PIECE {
+            return self.write(data);
+        }
+        self.length += data.len() as u64;
+        self.put_piece(data)
     }
 
     /// Writes out the rest, and returns the data for a transaction.

@@ -119,9 +119,19 @@ impl Freelist {
     }
 
     /// Counts `bytes` that have been written to `zone` and that no committed row points to.
+    #[cfg(test)]
     pub fn add_uncommitted(&self, zone: ZoneId, bytes: u64) {
         let mut table = self.table.lock();
         table.change(zone, |zone| zone.now.uncommitted += bytes);
+    }
+
+    /// Ends a write to `zone` as [`Self::unpin`] does, and counts its `bytes` as ones that no committed row points to.
+    pub fn end_write(&self, zone: ZoneId, bytes: u64) {
+        self.table.lock().change(zone, |zone| {
+            debug_assert!(zone.now.pins > 0);
+            zone.now.pins = zone.now.pins.saturating_sub(1);
+            zone.now.uncommitted += bytes;
+        });
     }
 
     /// Counts `bytes` of the uncommitted ones as committed, moved or given up.

@@ -13,7 +13,7 @@ use crate::moment_watch::MomentWatch;
 use crate::object_list::{Listed, after_damage, list, named};
 use crate::omap;
 use crate::rows::{onode_key, read_onode};
-use crate::store::{info, object_info};
+use crate::store::{info, opened_info};
 use crate::{Error, Name, Result, Store};
 use kv::{Kv, View};
 use std::collections::BTreeMap;
@@ -137,7 +137,7 @@ impl<'a> Moment<'a> {
         let key = onode_key(&self.kind(collection)?, collection, object)?;
         let onode = read_onode(&self.rows, &key)?;
         let onode = onode.ok_or_else(|| Error::no_object(collection, object))?;
-        let info = object_info(object, onode.clone());
+        let (onode, info) = opened_info(object, onode);
         let extents = Extents::Moment(&self.rows, &self.lasts.watch);
         let label = format!("{collection}/{}", info.name);
         Ok(ObjectAt::at(

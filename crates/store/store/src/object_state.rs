@@ -15,9 +15,12 @@ impl ObjectAt<'_> {
     /// objects differ in it even if their contents are the same.
     pub fn state(&self) -> Result<u128> {
         let mut digest = Xxh3::new();
-        let omap = None;
-        let onode = self.onode.clone();
-        digest.update(&Onode { omap, ..onode }.encode());
+        let onode = Onode {
+            omap: None,
+            attributes: self.info().attributes.clone(),
+            ..self.onode.clone()
+        };
+        digest.update(&onode.encode());
         for segment in &self.onode.segments {
             let (mut from, end) = (segment.start, segment.start + segment.length);
             while from < end {

@@ -311,7 +311,7 @@ impl Store {
             let kv = self.inner.kv()?;
             let onode = read_onode(&*kv, &key)?;
             let onode = onode.ok_or_else(|| Error::no_object(collection, object))?;
-            let info = object_info(object, onode.clone());
+            let (onode, info) = opened_info(object, onode);
             let label = format!("{collection}/{}", info.name);
             let maps = onode.segments.clone();
             let store = self.inner.clone();
@@ -502,4 +502,15 @@ pub(crate) fn object_info(name: &[u8], onode: Onode) -> ObjectInfo {
         modified_micros: onode.modified_micros,
         attributes: onode.attributes,
     }
+}
+
+/// What a reader keeps of an onode, with its attributes in the information alone.
+pub(crate) fn opened_info(name: &[u8], mut onode: Onode) -> (Onode, ObjectInfo) {
+    let info = ObjectInfo {
+        name: name.into(),
+        size: onode.size(),
+        modified_micros: onode.modified_micros,
+        attributes: std::mem::take(&mut onode.attributes),
+    };
+    (onode, info)
 }

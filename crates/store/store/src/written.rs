@@ -167,8 +167,7 @@ impl Hold {
         let mut pieces = self.pieces.lock();
         *pieces.bytes.entry(zone).or_default() += bytes;
         enter(&mut pieces.list);
-        self.freelist.add_uncommitted(zone, bytes);
-        self.freelist.unpin(zone);
+        self.freelist.end_write(zone, bytes);
     }
 
     /// Whether the places are in the store that has this freelist.

@@ -23,7 +23,18 @@ pub(crate) fn read<'a, E>(
         starts.zip(buffer.chunks_mut(most))
     };
     let mut parts = places.into_iter().flat_map(parts).peekable();
-    while parts.peek().is_some() {
+    while let Some((_, first)) = parts.peek() {
+        if is_aligned(first) {
+            // Without a buffer: with more readers than buffers are kept, each would be allocated and zeroed for nothing.
+            let mut batch = Vec::new();
+            while batch.len() < AT_ONCE
+                && let Some(part) = parts.next_if(|(_, target)| is_aligned(target))
+            {
+                batch.push(part);
+            }
+            read(&mut batch)?;
+            continue;
+        }
         buffers.with(|buffer| {
             let mut targets = Vec::new();
             let mut batch: Vec<Place<'_>> = Vec::new();
