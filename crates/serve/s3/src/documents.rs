@@ -6,7 +6,7 @@
 
 use crate::dates::parse_time;
 use quick_xml::Reader;
-use quick_xml::events::{BytesDecl, BytesStart, Event};
+use quick_xml::events::{BytesDecl, BytesRef, BytesStart, Event};
 
 /// Why a document is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -162,8 +162,7 @@ pub fn check(document: &[u8]) -> Result<(), Fault> {
                 holds = Elements;
             }
             Event::Text(text) => check_text(&path, holds, &String::from_utf8_lossy(&text))?,
-            // `s3s` resolves the predefined entities of XML, and refuses others.
-            Event::GeneralRef(_) if holds == Text => {}
+            Event::GeneralRef(name) if holds == Text => check_reference(&path, &name)?,
             Event::GeneralRef(_) => return Err(no_text(&path)),
             Event::Decl(declaration) => check_declaration(&declaration)?,
             Event::CData(_) => {
@@ -228,6 +227,17 @@ fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
     }
 }
 
+/// `s3s` resolves the predefined entities of XML and references to characters, and refuses other entities as malformed; so
+/// it does with references to characters of these planes.
+fn check_reference(path: &str, name: &BytesRef<'_>) -> Result<(), Fault> {
+    match name.resolve_char_ref() {
+        Ok(Some(character @ '\u{10000}'..='\u{fffff}')) => Err(NotImplemented(format!(
+            "{path} refers to the character {character} by its number: write it in UTF-8"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn no_text(path: &str) -> Fault {
     match path {
         "" => Malformed("There is text beside the document's element".to_owned()),
@@ -270,6 +280,7 @@ mod tests {
              xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\r\n <Quiet>true</Quiet>\
              <Object><Key>a&#13;&amp;b <!-- c --></Key><VersionId>null</VersionId></Object>\n</Delete>\n",
             "<Delete><Object><Key/><ETag>\"x\"</ETag><Size>17</Size></Object></Delete>",
+            "<Delete><Object><Key>&#xE9;\u{1f600}&#x10FFFD;</Key></Object></Delete>",
             &lock("<Mode>GOVERNANCE</Mode><Days>-9</Days>"),
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag>\
              <ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>",
@@ -287,6 +298,8 @@ mod tests {
             delete("<Key>a</Key><IfUnmodified>x</IfUnmodified>"),
             delete("<Key version=\"1\">a</Key>"),
             delete("<Key><b>a</b></Key>"),
+            delete("<Key>a&#x1F600;</Key>"),
+            delete("<Key>&#128512;</Key>"),
             "<Delete><ETag>x</ETag><Object><Key>a</Key></Object></Delete>".to_owned(),
             "<s:Delete xmlns:s=\"x\"/>".to_owned(),
             "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><Delete/>".to_owned(),

@@ -290,12 +290,20 @@ impl Work<'_> {
         self.replace(target, onode)
     }
 
-    /// Gives an onode the name `target`, and drops the object that had it.
+    /// Gives an onode the name `target`, and drops the object that had it. Which rows were that one's is not known if its
+    /// record is damaged: they stay until a repair finds them without an object.
     pub fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
         let key = self.key(target)?;
-        if let Some(old) = self.staging.onode(&key)? {
-            self.drop_segments(target, &old.segments)?;
-            self.drop_omap(old.omap);
+        match self.staging.onode(&key) {
+            Ok(Some(old)) => {
+                self.drop_segments(target, &old.segments)?;
+                self.drop_omap(old.omap);
+            }
+            Ok(None) => {}
+            Err(error) if error.is_damage() => {
+                tracing::error!(%error, object = %target, "replaced; `store fsck --repair` gives its space back");
+            }
+            Err(error) => return Err(error),
         }
         self.staging.set_onode(key, Some(onode));
         Ok(())

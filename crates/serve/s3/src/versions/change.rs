@@ -190,16 +190,25 @@ impl<'a> Change<'a> {
                 lock,
             },
         );
-        // At most one version has the id `null`.
+        // At most one version that can be read has the id `null`.
         if !is_enabled
             && replaced.is_none()
             && let Some(null) = self.earlier.null()?
         {
             let name = name_of(key, &null);
-            if let Some(lost) = store.stat(&versions, &name)? {
-                self.check_lock(&lost, false)?;
+            match store.stat(&versions, &name) {
+                Ok(lost) => {
+                    if let Some(lost) = lost {
+                        self.check_lock(&lost, false)?;
+                    }
+                    transaction.remove(&versions, name);
+                }
+                // It may be locked, so it stays until a repair. Whoever asks for `null` gets the newer one.
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%error, "a damaged version `null` stays below a new one");
+                }
+                Err(error) => return Err(error.into()),
             }
-            transaction.remove(&versions, name);
         }
         Ok(Some(next))
     }

@@ -155,6 +155,28 @@ fn a_damaged_version_keeps_its_key_writable() {
 }
 
 #[test]
+fn a_damaged_null_version_keeps_its_key_writable() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+    put(&store, &locks, BUCKET, "k");
+    locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+    put(&store, &locks, BUCKET, "k").unwrap();
+    let store = with_damaged_records(store, &drive, NULL);
+    locks.set(&store, BUCKET, Versioning::Suspended).unwrap();
+    for _ in 0..2 {
+        // Over a version with another id, over `null`, and over a delete marker.
+        for _ in 0..2 {
+            assert_eq!(put(&store, &locks, BUCKET, "k"), None);
+            let found = stat(&store, BUCKET, "k", Some(NULL)).unwrap();
+            assert_eq!(found.collection, BUCKET);
+        }
+        let change = locks.change(&store, BUCKET, "k").unwrap();
+        let deleted = change.delete(&[], Store::commit).unwrap().0;
+        assert_eq!((deleted.marker, deleted.id.as_deref()), (true, Some(NULL)));
+    }
+}
+
+#[test]
 fn a_bucket_that_is_held_stops_no_other() {
     let (store, locks) = bucket(Runtime::seeded(1));
     let names = (0..1000).map(|n| format!("other{n}"));

@@ -59,6 +59,24 @@ fn a_damaged_row_of_a_removed_object_does_not_refuse_the_mount() {
     }
 }
 
+#[test]
+fn an_object_with_a_damaged_record_is_put_again() {
+    let drive = drive();
+    let store = mount(&drive);
+    put(&store, "o");
+    store.unmount().unwrap();
+    change(&drive, |opened, batch| {
+        for row in opened.kv.scan(b"O", Some(b"P")) {
+            batch.put(&row.unwrap().0, b"?");
+        }
+        assert_eq!(batch.changes().count(), 1);
+    });
+    let store = mount(&drive);
+    assert!(store.stat("c", "o").is_err());
+    put(&store, "o");
+    assert_eq!(store.stat("c", "o").unwrap().unwrap().size, 100_000);
+}
+
 /// The bytes behind those that are lost would move to their place.
 #[test]
 fn an_object_that_has_lost_an_extent_is_not_cloned() {

@@ -181,8 +181,23 @@ fn every_checksum_that_is_listed_is_compared() {
     );
 }
 
-#[test]
-fn a_damaged_part_that_is_not_listed_is_not_needed() {
+/// Stores the least data that a part may have.
+fn put_part(store: &Store, id: &str, number: u32) -> StoredPart {
+    let data = vec![1; MIN_PART_BYTES as usize];
+    let part = stored(number, &data, MIN_PART_BYTES);
+    let attributes = ObjectAttributes {
+        etag: part.etag.clone(),
+        ..Default::default()
+    };
+    let (mut transaction, collection, name) = begin_part(BUCKET, id, number);
+    let data = written(store, &data);
+    transaction.put(&collection, name, data, attributes.encode());
+    store.commit(transaction).unwrap();
+    part
+}
+
+/// A store with an upload of three parts, the last of which has a damaged record.
+fn with_a_damaged_part() -> (Store, Locks, String, [StoredPart; 3]) {
     let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
     let (store, locks) = bucket_on(drive.clone(), Runtime::system());
     let id = hex(&[1; 16]);
@@ -191,31 +206,34 @@ fn a_damaged_part_that_is_not_listed_is_not_needed() {
         ..upload(None, false)
     };
     begin(&store, BUCKET, begun).unwrap();
-    let data = vec![1; MIN_PART_BYTES as usize];
-    let all = [1, 2, 3].map(|number| stored(number, &data, MIN_PART_BYTES));
-    for part in &all {
-        let attributes = ObjectAttributes {
-            etag: part.etag.clone(),
-            ..Default::default()
-        };
-        let (mut transaction, collection, name) = begin_part(BUCKET, &id, part.number);
-        transaction.put(
-            &collection,
-            name,
-            written(&store, &data),
-            attributes.encode(),
-        );
-        store.commit(transaction).unwrap();
-    }
+    let all = [1, 2, 3].map(|number| put_part(&store, &id, number));
     let store = with_damaged_records(store, &drive, "/00003");
-    let completed = |parts: &[&StoredPart]| {
-        let done = run(&store, &locks, (BUCKET, "key"), &id, &order(parts), &[]);
-        done.map_err(|error| error.code().as_str().to_owned())
-    };
-    let [one, two, three] = &all;
-    let refused = completed(&[one, two, three]).unwrap_err();
+    (store, locks, id, all)
+}
+
+fn completed(
+    (store, locks, id): (&Store, &Locks, &str),
+    parts: &[StoredPart],
+) -> Result<u64, String> {
+    let parts: Vec<&StoredPart> = parts.iter().collect();
+    run(store, locks, (BUCKET, "key"), id, &order(&parts), &[])
+        .map_err(|error| error.code().as_str().to_owned())?;
+    Ok(store.stat(BUCKET, "key").unwrap().unwrap().size)
+}
+
+#[test]
+fn a_damaged_part_that_is_not_listed_is_not_needed() {
+    let (store, locks, id, all) = with_a_damaged_part();
+    let client = (&store, &locks, &*id);
+    let refused = completed(client, &all).unwrap_err();
     assert_eq!(refused, "InvalidPart");
-    completed(&[one, two]).unwrap();
-    let made = store.stat(BUCKET, "key").unwrap().unwrap();
-    assert_eq!(made.size, 2 * MIN_PART_BYTES);
+    assert_eq!(completed(client, &all[..2]), Ok(2 * MIN_PART_BYTES));
+}
+
+#[test]
+fn a_damaged_part_is_sent_again() {
+    let (store, locks, id, all) = with_a_damaged_part();
+    put_part(&store, &id, 3);
+    let size = completed((&store, &locks, &*id), &all);
+    assert_eq!(size, Ok(3 * MIN_PART_BYTES));
 }
