@@ -62,6 +62,9 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         except Damaged as error:
             # Swift's ssync receiver goes on with what is left, which is nothing.
             self._ondisk_info = {}
+            if error.file:
+                raise self._quarantine(os.path.join(self._datadir, error.file), error.message)
+            # A daemon of an earlier version names no file.
             raise self._quarantine_dir(self._datadir, error.message)
         try:
             info = self._get_ondisk_files(self._opened.files, self.policy)

@@ -3,6 +3,7 @@
 from urllib.parse import quote
 
 from zonestore_swift.errors import NoPolicy, NotFound
+from zonestore_swift.location import number_of
 from zonestore_swift.opened import Opened
 
 PARTITIONS_AT_ONCE = 10000
@@ -57,7 +58,7 @@ class Drive:
         self._transport.call("DELETE", f"{self._root}/opened/{held}")
 
     def object(self, policy, partition, object_hash):
-        return DriveObject(self._transport, f"{self._root}/{int(policy)}/{int(partition)}/{object_hash}")
+        return DriveObject(self._transport, f"{self._root}/{int(policy)}/{number_of(partition)}/{object_hash}")
 
     def partitions(self, policy):
         """In order. None if nothing of this policy was ever written."""
@@ -70,17 +71,17 @@ class Drive:
             first = page[-1] + 1
 
     def suffixes(self, policy, partition):
-        return self._nothing_without_policy(f"{int(policy)}/{int(partition)}/suffixes", [])
+        return self._nothing_without_policy(f"{int(policy)}/{number_of(partition)}/suffixes", [])
 
     def objects(self, policy, partition, suffix):
         """Pairs of hash and file names, in order of hash."""
-        rows = self._nothing_without_policy(f"{int(policy)}/{int(partition)}/suffixes/{suffix}", [])
+        rows = self._nothing_without_policy(f"{int(policy)}/{number_of(partition)}/suffixes/{suffix}", [])
         return [(row["hash"], row["files"]) for row in rows]
 
     def hashes(self, policy, partition, recalculate, reclaim_age, commit_window):
         """How many suffixes were computed, and what all of them hash to, each a table with `-` for Swift's key None."""
         try:
-            answer = self._transport.ask("POST", f"{self._root}/{int(policy)}/{int(partition)}/hashes", {
+            answer = self._transport.ask("POST", f"{self._root}/{int(policy)}/{number_of(partition)}/hashes", {
                 "recalculate": list(recalculate), "reclaim_age": reclaim_age, "commit_window": commit_window})
         except NoPolicy:
             return 0, {}

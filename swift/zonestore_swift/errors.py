@@ -8,13 +8,14 @@ from swift.common.exceptions import DiskFileNoSpace, SwiftException
 
 
 class Refused(SwiftException):
-    """The daemon said no. `kind` is its word for the reason, `message` one line for people."""
+    """The daemon said no. `kind` is its word for the reason, `message` one line for people, `file` the object's file that it is about."""
 
-    def __init__(self, kind, message, status=None):
+    def __init__(self, kind, message, status=None, file=None):
         super().__init__(f"{message} ({kind})")
         self.kind = kind
         self.message = message
         self.status = status
+        self.file = file
 
 
 class NotFound(Refused):
@@ -63,6 +64,6 @@ KINDS = {
 }
 
 
-def refusal(kind, message, status=None):
+def refusal(kind, message, status=None, file=None):
     """The exception for an answer of this kind; kinds of later daemons are plain `Refused`."""
-    return KINDS.get(kind, Refused)(kind, message, status)
+    return KINDS.get(kind, Refused)(kind, message, status, file)

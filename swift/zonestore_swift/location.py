@@ -2,6 +2,15 @@
 
 from swift.common.exceptions import DiskFileError
 from swift.common.storage_policy import PolicyError, split_policy_string
+from swift.common.swob import HTTPBadRequest
+
+
+def number_of(partition):
+    """The partition as the daemon takes it, of 32 bits. Requests may name anything in its place: they are answered 400."""
+    text = str(partition)
+    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 32):
+        raise HTTPBadRequest(body=f"Invalid partition: {text}", content_type="text/plain")
+    return int(text)
 
 
 class Location:

@@ -168,7 +168,7 @@ class ZonedManager(diskfile.BaseDiskFileManager):
             opened = self.drive(device).object(policy, partition, object_hash).open(0, False, frag_prefs=any_fragment)
         except Damaged as error:
             # One that cannot be looked at would break every exchange off, and nobody could send it.
-            self.quarantine_dir_renamer(dev_path, datadir)
+            self.quarantine_dir_renamer(dev_path, datadir, error.file)
             self.logger.warning("Quarantined object %s: %s", datadir, error)
             raise DiskFileNotExist() from error
         names = self._surviving(opened.files, datadir, policy=policy)["files"]

@@ -146,6 +146,6 @@ def refused(status, answer):
     """The exception for an answer that is no success."""
     try:
         said = json.loads(answer)
-        return refusal(said["kind"], said["message"], status)
+        return refusal(said["kind"], said["message"], status, said.get("file"))
     except (ValueError, KeyError, TypeError):
         return refusal("failed", f"the drive daemon answered {status} without a reason", status)

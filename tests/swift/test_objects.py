@@ -4,8 +4,12 @@ import os
 
 import pytest
 from swift.common.exceptions import DiskFileCollision, DiskFileDeviceUnavailable, DiskFileError, DiskFileNoSpace, DiskFileNotExist, DiskFileNotOpen
+from swift.common.swob import Request
+from swift.common.utils import get_logger
 
+from backends import DEVICE
 from objects import Objects, moment
+from zonestore_swift.object_server import ObjectController
 
 # None, one byte, a segment, just below and above what travels with the metadata, and several pieces of a stream.
 SIZES = [0, 1, 4096, 65535, 65536, 65537, 300_000, 1_500_000]
@@ -218,3 +222,14 @@ def test_a_full_drive_refuses_data_before_they_come_and_nothing_else(zoned, poli
     assert objects.metadata()["X-Object-Meta-Color"] == "red"
     objects.delete(at=2)
     assert not objects.exists()
+
+
+@pytest.mark.parametrize("partition", ["p", "-1", "+1", "1.5", "%D9%A1", "4294967296", "9" * 5000])
+@pytest.mark.parametrize("method, below", [("GET", "a/c/o"), ("PUT", "a/c/o"), ("DELETE", "a/c/o"), ("REPLICATE", "")])
+def test_a_partition_that_is_no_number(zoned, plain, partition, method, below):
+    controller = ObjectController(zoned.conf, get_logger({}, name="swift-test"))
+    controller._diskfile_router.policy_to_manager = {0: zoned.manager(plain)}
+    headers = {"X-Timestamp": moment(1).internal, "Content-Type": "text/plain", "Content-Length": "0"}
+    request = Request.blank(f"/{DEVICE}/{partition}/{below}", {"REQUEST_METHOD": method}, headers)
+    answer = request.get_response(controller)
+    assert answer.status_int == 400 and b"Invalid partition" in answer.body

@@ -8,8 +8,8 @@ from swift.obj import diskfile
 
 from backends import DEVICE, DaemonProcess, Zoned, hash_of
 from objects import Objects
-from zonestore_swift.drive import Drive
-from zonestore_swift.errors import NotFound
+from zonestore_swift.drive import Drive, DriveObject
+from zonestore_swift.errors import Damaged, NotFound
 
 
 def test_data_that_do_not_match_their_etag(plain_objects):
@@ -97,6 +97,37 @@ def test_what_is_wrong_with_an_old_version_leaves_the_new_one(zoned, plain, size
     objects.manager.quarantine_renamer(objects.manager.get_dev_path(DEVICE), os.path.join(path, meta))
     assert objects.quarantined()
     assert objects.names() == []
+
+
+def test_what_has_replaced_damage_since_it_was_found_stays(own, plain):
+    data = own.put(data=os.urandom(5_000))
+    own.backend.damage(plain, own.partition, hash_of("o"), data)
+    disk_file, opens = own.file(), DriveObject.open
+
+    def replaced_meanwhile(*arguments, **options):
+        try:
+            return opens(disk_file.drive_object, *arguments, **options)
+        finally:
+            own.put(data=b"new", at=1)
+
+    disk_file.drive_object.open = replaced_meanwhile
+    with pytest.raises(DiskFileQuarantined):
+        disk_file.open()
+    assert not own.quarantined() and own.read() == b"new"
+
+
+@pytest.mark.parametrize("file", [None, "1700000000.00000.data"])
+def test_damage_that_names_a_file_is_of_that_file(zoned, plain, monkeypatch, file):
+    objects = Objects(zoned, plain)
+    objects.put(data=b"new", at=1)
+
+    def opened(*_arguments, **_options):
+        raise Damaged("damaged", "a checksum does not match", file=file)
+
+    monkeypatch.setattr(DriveObject, "open", opened)
+    with pytest.raises(DiskFileNotExist):
+        objects.manager.get_diskfile_and_filenames_from_hash(DEVICE, objects.partition, hash_of("o"), plain)
+    assert objects.quarantined() == (file is None)
 
 
 class Answers:

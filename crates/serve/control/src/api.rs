@@ -311,6 +311,9 @@ pub struct Problem {
     pub kind: Kind,
     /// One line for people.
     pub message: String,
+    /// The file that the error is about, if it is about one of a Swift object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 #[cfg(test)]

@@ -79,6 +79,7 @@ fn of_since(path: &Path, error: &dyn Display) -> Problem {
     Problem {
         kind: Kind::Invalid,
         message: format!("--since {}: {error}", path.display()),
+        file: None,
     }
 }
 
@@ -93,8 +94,11 @@ fn problem(error: &archive::Error) -> Problem {
         E::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => Kind::Stopping,
         _ => Kind::Failed,
     };
-    let message = error.to_string();
-    Problem { kind, message }
+    Problem {
+        kind,
+        message: error.to_string(),
+        file: None,
+    }
 }
 
 struct Channel {

@@ -233,7 +233,7 @@ impl Client {
             })
         })?;
         let made = made.ok_or_else(|| self.gone())?;
-        made.map_err(|Problem { kind, message }| ClientError::Answered { kind, message })
+        made.map_err(|Problem { kind, message, .. }| ClientError::Answered { kind, message })
     }
 
     fn get<T: DeserializeOwned>(
@@ -269,7 +269,7 @@ impl Client {
         if status == StatusCode::OK {
             return serde_json::from_slice(&answer).map_err(|_| self.not_a_server());
         }
-        let Problem { kind, message } =
+        let Problem { kind, message, .. } =
             serde_json::from_slice(&answer).map_err(|_| self.not_a_server())?;
         Err(ClientError::Answered { kind, message })
     }

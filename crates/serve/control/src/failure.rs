@@ -17,8 +17,18 @@ impl Failure {
     /// An error with this status; `message` is one line for people.
     pub fn new(status: StatusCode, kind: Kind, message: impl ToString) -> Self {
         let message = message.to_string();
-        let problem = Problem { kind, message };
+        let problem = Problem {
+            kind,
+            message,
+            file: None,
+        };
         Self { status, problem }
+    }
+
+    /// The same error, which is about this file of a Swift object.
+    pub fn of_file(mut self, file: impl ToString) -> Self {
+        self.problem.file = Some(file.to_string());
+        self
     }
 
     /// An error that the caller can do nothing about.

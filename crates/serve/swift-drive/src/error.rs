@@ -37,6 +37,14 @@ pub enum Error {
         /// The file's name.
         file: FileName,
     },
+    /// A file of the object cannot be read.
+    #[error("{file}: {source}")]
+    InFile {
+        /// The file's name.
+        file: FileName,
+        /// What the store says of it.
+        source: Box<store::Error>,
+    },
     /// A file that objects of this kind of policy cannot have.
     #[error("{file} is no file of a policy with {kind}")]
     WrongFile {

@@ -34,6 +34,9 @@ pub struct Metadata {
 
 impl SwiftDrive {
     /// Opens an object, which may be deleted; `wanted` is the fragment to read.
+    ///
+    /// # Errors
+    /// [`Error::InFile`] names the file that cannot be read.
     pub fn open(&self, address: Address, wanted: Wanted<'_>) -> Result<Opened> {
         let kind = self.kind(address.policy)?;
         loop {
@@ -52,16 +55,18 @@ impl SwiftDrive {
 
     fn opened(&self, address: Address, files: Vec<FileName>, choice: Choice) -> Result<Opened> {
         let collection = Address::collection(address.policy);
-        let reader = choice
-            .data
-            .map(|file| self.store.open(&collection, address.file(file)));
+        let reader = choice.data.map(|file| {
+            let reader = self.store.open(&collection, address.file(file));
+            reader.map_err(in_file(file))
+        });
         let reader = reader.transpose()?;
         let metadata = |file: Option<FileName>| -> Result<Option<Vec<u8>>> {
             let Some(file) = file else {
                 return Ok(None);
             };
             let name = address.file(file);
-            let found = self.store.stat(&collection, &name)?;
+            let found = self.store.stat(&collection, &name);
+            let found = found.map_err(in_file(file))?;
             let found = found.ok_or_else(|| store::Error::NoObject {
                 collection: collection.clone(),
                 object: name.as_str().into(),
@@ -79,6 +84,17 @@ impl SwiftDrive {
             choice,
             reader,
         })
+    }
+}
+
+/// Adds the name of a file to its error, unless the file is gone.
+fn in_file(file: FileName) -> impl FnOnce(store::Error) -> Error {
+    move |error| match error {
+        store::Error::NoObject { .. } => error.into(),
+        error => Error::InFile {
+            file,
+            source: Box::new(error),
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use store::{Attributes, MountOptions, Salvage, SalvageOptions, Store, Transaction, Written};
 use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, SwiftDrive};
-use swift_files::{FileName, Kind, Reclaim, Timestamp};
+use swift_files::{FileName, Kind, Reclaim, Timestamp, Wanted};
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
@@ -134,6 +134,30 @@ fn a_damaged_object_keeps_no_other_quarantined() {
             [(address(2), vec![data()])]
         );
     }
+}
+
+/// By it, a version that has come since is told from the one that cannot be read.
+#[test]
+fn the_file_that_cannot_be_read_is_named() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let posted = FileName {
+        timestamp: Timestamp::new(2, 0).unwrap(),
+        kind: Kind::Meta { content_type: None },
+    };
+    for file in [data(), posted] {
+        swift.put(address(1), file, None, Vec::new()).unwrap();
+    }
+    drop(swift);
+    let hit = posted.to_string();
+    let store = with_damaged_records(store, &drive, |key| contains(key, &hit));
+    let opened = SwiftDrive::new(store).open(address(1), Wanted::default());
+    let Err(Error::InFile { file, .. }) = opened else {
+        panic!("no file is named");
+    };
+    assert_eq!(file, posted);
 }
 
 /// Unmounts, repairs, and mounts again.

@@ -363,7 +363,13 @@ fn told(opened: Opened, whole_up_to: u64) -> Result<Told, Failure> {
         let size = reader.info().size;
         head.size = Some(size);
         if size <= whole_up_to {
-            whole = read_piece(&reader, &(0..size)).map_err(of_read)?;
+            whole = read_piece(&reader, &(0..size)).map_err(|error| {
+                let failure = of_read(error);
+                match choice.data {
+                    Some(file) => failure.of_file(file),
+                    None => failure,
+                }
+            })?;
         } else {
             later = Some(reader);
         }

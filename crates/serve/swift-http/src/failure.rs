@@ -14,9 +14,10 @@ pub fn of_drive(error: Error) -> Failure {
         Error::WrongFile { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
         Error::Foreign { .. } => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
         Error::NotEmptied { .. } => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),
-        Error::Store(_) => {
+        Error::Store(_) | Error::InFile { .. } => {
             return match error {
                 Error::Store(error) => error.into(),
+                Error::InFile { file, source } => Failure::from(*source).of_file(file),
                 other => Failure::failed(other),
             };
         }
