@@ -103,10 +103,10 @@ class Coordinator:
         now = self.clock()
         if heard is None:
             return None
-        told, nodes = hear(self.sharing.places, heard)
+        told, nodes, others = hear(self.sharing.places, heard)
         # The time before the first table says nothing of drives: memcached may have been away.
         elapsed = max(0.0, now - self.since) if table else 0.0
-        next_table = turns.decide(groups, told, table or turns.Table.lost(), elapsed, self.rules)
+        next_table = turns.decide(groups.joined(others), told, table or turns.Table.lost(), elapsed, self.rules)
         kept = {"at": time.time(), "by": list(place), "nodes": nodes, **next_table.encoded()}
         if self.clock() >= min(self.led_until, write_until):
             return None
@@ -127,13 +127,17 @@ class Coordinator:
 
 
 def hear(places, heard):
-    """What is told of each drive by nodes whose news are fresh, and which nodes these are."""
-    told, nodes, now = {}, [], time.time()
+    """What is told of each drive by nodes whose news are fresh, which nodes these are, and the other names of drives that have several
+    places in the rings: for each the name of the first place, by which the drive is told."""
+    told, nodes, others, now = {}, [], {}, time.time()
     for (ip, port), node in zip(places, heard):
         if not news.is_fresh(node, now):
             continue
         nodes.append([ip, port])
         for device, row in news.rows_of(node, now).items():
-            if found := turns.Told.decode(row):
-                told[name_of({"ip": ip, "port": port, "device": device})] = found
-    return told, nodes
+            name, first = name_of({"ip": ip, "port": port, "device": device}), row.get("first_place")
+            if isinstance(first, list) and len(first) == 2:
+                others[name] = name_of({"ip": first[0], "port": first[1], "device": device})
+            elif found := turns.Told.decode(row):
+                told[name] = found
+    return told, nodes, others

@@ -66,16 +66,16 @@ class Reporter(Daemon):
         self.names |= set(each([""], lambda _: self.drives.names(), lambda _: ())[""])
         rows = {name: row for name, row in each(self.names, self.row, self.late).items() if row}
         self.find()
-        now, told = time.time(), {}
+        now, told, places = time.time(), {}, {}
         for ip, port, name in self.local:
             drives = told.setdefault(news.key(ip, port), {"at": now, "drives": {}})["drives"]
+            # Of a device that has several places in the rings, the first counts: it has one turn.
+            first = places.setdefault(name, (ip, port))
             if name in rows:
-                drives[name] = rows[name]
+                drives[name] = rows[name] if first == (ip, port) else {**rows[name], "first_place": first}
         if told:
             self.memcache.set_multi(told, news.SERVER, time=news.KEPT_SECONDS)
         if self.coordinator:
-            # Of a device that has several places in the rings, the first counts.
-            places = {name: (ip, port) for ip, port, name in reversed(self.local)}
             self.coordinator.step({name: self.drives.drive(name) for name, row in rows.items() if not row.get("failed")}, places)
 
     def find(self):

@@ -9,6 +9,7 @@ other. Without, a few drives that are given a turn as they come keep nearly all 
 The simulation of clusters has the same rule (crates/sim/src/cluster/turns); tests/swift/turns.json has what both must say.
 """
 
+import copy
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
@@ -142,6 +143,16 @@ class Groups:
             self.limits.append(limit)
             for drive in drives:
                 self._of.setdefault(drive, []).append(number)
+
+    def joined(self, others):
+        """The same groups, with those of a drive's other names under its first one. `others`: that for each of them."""
+        if not others:
+            return self
+        joined = copy.copy(self)
+        joined._of = dict(self._of)
+        for name, first in others.items():
+            joined._of[first] = {*joined._of.pop(name, ()), *joined._of.get(first, ())}
+        return joined
 
     def of(self, drive):
         return self._of.get(drive, ())

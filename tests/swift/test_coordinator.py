@@ -416,6 +416,25 @@ def test_a_reporter_tells_each_drive_by_its_port(tmp_path, monkeypatch):
     assert all(drive.told[-1] == (0, turns.HOLD_SECONDS) for drive in teller.drives.values())
 
 
+def test_a_drive_with_two_places_is_one(tmp_path, monkeypatch):
+    teller = Teller(monkeypatch, tmp_path, ring_ip="10.255.0.1", servers_per_port="2")
+    places = [("10.255.0.1", 6210), ("10.255.0.1", 6211)]
+    teller.ring(*((*place, "a") for place in places), ("10.255.0.9", 6210, "b"))
+    teller.reporter.run_once()
+    # Proxies look for it at either place.
+    assert [teller.told(*place) for place in places] == [["a"], ["a"]]
+    heard = teller.memcache.get_multi([news.key(*place) for place in places], news.SERVER)
+    told, nodes, others = coordinator.hear(places, heard)
+    first, second = (f"{ip}:{port}/a" for ip, port in places)
+    assert (list(told), nodes, others) == ([first], [list(place) for place in places], {second: first})
+    # Whoever shares with it by either name waits for it, and nobody else.
+    groups = turns.Groups([({first, "x"}, 1), ({second, "y"}, 1), ({"z"}, 1)]).joined(others)
+    told = {first: turns.Told(cleans=True, turn=9.0), **dict.fromkeys("xyz", turns.Told(waits=True))}
+    table = turns.Table(3, {first: turns.Turn(3, 20.0)})
+    found = turns.decide(groups, told, table, 1.0, turns.Rules(at_once="100%"))
+    assert found.turns.keys() == {first, "z"} and not found.ending
+
+
 @pytest.mark.parametrize("length", [0, 1, 5, 12, 20, 50, 100, 200])
 def test_a_ring_that_is_being_copied_ends_no_reporter(tmp_path, monkeypatch, length):
     teller = Teller(monkeypatch, tmp_path)
