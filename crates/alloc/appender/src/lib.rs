@@ -6,9 +6,11 @@
 
 mod flusher;
 mod retries;
+mod unfinished;
 
 pub use flusher::Flusher;
 pub use retries::{IN_NEED, Retries};
+pub use unfinished::Unfinished;
 
 use device::ZonedDevice;
 use std::borrow::Cow;
@@ -100,7 +102,7 @@ pub fn padded(bytes: &[u8], block_size: u32) -> Cow<'_, [u8]> {
 }
 
 /// Finishes a zone that is left, which frees its active resource. A failure is only logged: a zone whose write
-/// failed may not finish either.
+/// failed may not finish either. [`Unfinished`] has those that are tried again.
 pub fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
     if let Err(error) = device.finish(zone) {
         // `zone` may stand for a pair of zones; the error names the one that failed.

@@ -1,5 +1,5 @@
-//! The schedule on which failed zone resets are retried: exponential backoff, shortened while a caller waits
-//! for space.
+//! The schedule on which failed resets and finishes of zones are retried: exponential backoff, shortened while a caller
+//! waits for space.
 
 use std::time::Duration;
 

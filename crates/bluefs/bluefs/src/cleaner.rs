@@ -114,10 +114,11 @@ impl Drop for Cleaner {
 fn run(shared: &Shared, budget: &Budget, stopped: &AtomicBool) {
     let is_over = || stopped.load(Ordering::Acquire);
     loop {
-        shared.wake.wait(shared.until_reset_again());
+        shared.wake.wait(shared.until_next_retry());
         if let Err(error) = shared.reset_again(Duration::MAX) {
             tracing::warn!(%error, "a zone could not be reset");
         }
+        shared.finish_again(Duration::MAX);
         while !is_over() {
             match shared.clean_ahead(budget, &is_over) {
                 Ok(true) => {}

@@ -17,7 +17,7 @@ use crate::shared::Shared;
 use crate::slot::{Class, Filling, Slot};
 use crate::state::State;
 use crate::{Error, Result};
-use appender::{Left, Zones};
+use appender::{IN_NEED, Left, Zones};
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -423,9 +423,12 @@ impl Shared {
         let used = slot.fill();
         if *used == 0 && appender::is_of_limit(error) {
             drop(used);
-            // Another user of the drive has more active zones than its share, so the file system uses fewer.
+            let has_left_one = self.finish_again(IN_NEED);
             let mut state = self.state.lock();
-            self.cut_budget(&mut state);
+            if !has_left_one {
+                // Another user of the drive has more active zones than its share, so the file system uses fewer.
+                self.cut_budget(&mut state);
+            }
             return state.return_unused(slot);
         }
         self.close(slot, used);
@@ -433,11 +436,15 @@ impl Shared {
         false
     }
 
-    /// Closes an open zone to further appends: it counts as full, and is finished on the drive.
+    /// Closes an open zone to further appends: it counts as full, and is finished on the drive, now or
+    /// later (`unfinished.rs`).
     pub fn close(&self, slot: &Slot, mut used: Filling<'_>) {
         *used = slot.capacity;
         drop(used);
         appender::finish(&*self.device, slot.zone);
+        if !self.device.unfinished().is_empty() {
+            self.wake.call();
+        }
     }
 }
 

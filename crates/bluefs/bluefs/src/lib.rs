@@ -73,6 +73,7 @@ mod supply;
 mod tenants;
 mod torn;
 mod truncate;
+mod unfinished;
 mod unreset;
 pub mod unsynced;
 mod wake;

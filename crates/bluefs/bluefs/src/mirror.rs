@@ -6,6 +6,7 @@
 //! zone that failed. A read uses one copy, and the other if that fails. After a power cut each copy holds a prefix of
 //! the writes, so the longer one counts. The pairs are recorded in the journal; its replay registers them here.
 
+use appender::Unfinished;
 use device::file::HostMemory;
 use device::{Keeps, ZonedDevice};
 use runtime::sync::RwLock;
@@ -77,6 +78,9 @@ pub(crate) trait Mirror: ZonedDevice {
 
     /// Pairs of which one copy was found wrong or unreadable since the pair was reset.
     fn damaged(&self) -> BTreeSet<ZoneId>;
+
+    /// Sequential zones, or pairs, whose last finish has failed and that were not reset since.
+    fn unfinished(&self) -> &Unfinished;
 }
 
 #[derive(Clone, Copy)]
@@ -102,13 +106,17 @@ impl Pair {
 pub(crate) struct Mirrored<D> {
     inner: D,
     pairs: RwLock<BTreeMap<ZoneId, Pair>>,
+    unfinished: Unfinished,
 }
 
 impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
     /// A drive without pairs.
     pub fn new(inner: D) -> Self {
-        let pairs = RwLock::default();
-        Self { inner, pairs }
+        Self {
+            inner,
+            pairs: RwLock::default(),
+            unfinished: Unfinished::default(),
+        }
     }
 
     /// The drive without pairing.
@@ -330,6 +338,10 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         damaged.map(|(zone, _)| *zone).collect()
     }
 
+    fn unfinished(&self) -> &Unfinished {
+        &self.unfinished
+    }
+
     fn turn_to(&self, zone: ZoneId, copy: ZoneId) {
         if let Some(pair) = self.pairs.write().get_mut(&zone) {
             pair.reads_twin = copy == pair.twin;
@@ -454,10 +466,17 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
         self.both(zone, |zone| self.inner.close(zone))
     }
     fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.both(zone, |zone| self.inner.finish(zone))
+        let finished = self.both(zone, |zone| self.inner.finish(zone));
+        if finished.is_ok() {
+            self.unfinished.remove(zone);
+        } else if self.inner.geometry().kind(zone) != ZoneKind::Conventional {
+            self.unfinished.add(zone);
+        }
+        finished
     }
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.both(zone, |zone| self.inner.reset(zone))?;
+        self.unfinished.remove(zone);
         self.begin_again(zone);
         Ok(())
     }

@@ -100,6 +100,11 @@ impl Rings {
         active.count().min(if is_scarce(g) { 1 } else { 2 })
     }
 
+    /// Whether further superblocks go into a zone that has some.
+    pub fn go_on_in(&self, g: &Geometry, zone: ZoneId) -> bool {
+        !is_scarce(g) && self.0.iter().any(|ring| ring.zone() == zone)
+    }
+
     /// Rings in which no superblock can be read, by their first zones.
     pub fn without_superblock(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let lost = self.0.iter().filter(|ring| ring.newest.is_none());
@@ -407,8 +412,8 @@ impl Ring {
     }
 }
 
-/// Finishes a zone of a ring if it is active. If that fails, the superblocks in it count all the same, and only an
-/// active resource is lost.
+/// Finishes a zone of a ring if it is active. If that fails, the superblocks in it count all the same, and the finish is
+/// tried again (`unfinished.rs`).
 fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
     let report = device.report_zone(zone);
     if report.is_ok_and(|r| r.kind != ZoneKind::Conventional && r.condition.is_active()) {

@@ -43,10 +43,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Time until the next retry is due; `None` if no zone waits for one.
-    pub fn until_reset_again(&self) -> Option<Duration> {
-        let due_at = self.state.lock().retries.due_at();
-        due_at.map(|due_at| due_at.saturating_sub(self.runtime.now()))
+    /// Time until the next retry of a reset or a finish is due; `None` if no zone waits for one.
+    pub fn until_next_retry(&self) -> Option<Duration> {
+        let reset = self.state.lock().retries.due_at();
+        let due_at = reset.into_iter().chain(self.device.unfinished().due_at());
+        due_at
+            .min()
+            .map(|due_at| due_at.saturating_sub(self.runtime.now()))
     }
 
     /// Retries resets if one is due: once the retry interval, or `at_most` if that is shorter, has passed since the

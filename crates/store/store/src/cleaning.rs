@@ -130,39 +130,27 @@ impl Inner {
 
     /// Finishes the zones that could not be finished when they were left, if the retry is due.
     fn finish_again(&self) {
-        let began = self.runtime.now();
-        let is_due = || {
-            let due_at = self.finishes.lock().due_at();
-            due_at.is_none_or(|at| at <= began) && !self.freelist.unfinished().is_empty()
-        };
+        let unfinished = self.freelist.unfinished();
+        let is_due = || unfinished.is_due(self.runtime.now(), Duration::MAX);
         // Only the holder of the turn resets zones, so none of these becomes another owner's meanwhile.
         let Some(_turn) = self.cleaner.turn(is_due) else {
             return;
         };
-        let mut has_failed = false;
-        for zone in self.freelist.unfinished() {
+        unfinished.try_again(&self.runtime, Duration::MAX, |zone| {
             let found = self.device.report_zone(zone);
-            let is_active = found.map_or(true, |found| found.condition.is_active());
-            if is_active && self.freelist.is_written(zone) {
+            if found.is_ok_and(|found| !found.condition.is_active()) {
+                return true;
+            }
+            if self.freelist.is_written(zone) {
                 // Its stream is just leaving it.
-                continue;
+                return false;
             }
-            if is_active && let Err(error) = self.device.finish(zone) {
+            let finished = self.device.finish(zone);
+            if let Err(error) = &finished {
                 tracing::debug!(%error, %zone, "a zone cannot be finished yet");
-                has_failed = true;
-            } else {
-                self.freelist.finished(zone);
             }
-        }
-        let now = self.runtime.now();
-        let mut retries = self.finishes.lock();
-        if !has_failed {
-            retries.end();
-        } else if retries.due_at().is_some() {
-            retries.failed_again(began, now);
-        } else {
-            retries.begin(now);
-        }
+            finished.is_ok()
+        });
     }
 
     /// A round during another drive's turn: resets zones without live data, which moves nothing, and records for the

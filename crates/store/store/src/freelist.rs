@@ -10,9 +10,10 @@ mod table;
 
 use crate::holds::Holds;
 use crate::zone_failures::SetAside;
+use appender::Unfinished;
 use object::Delta;
 use runtime::sync::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use table::Totals;
 use table::{Row, Table, Use};
@@ -30,8 +31,8 @@ pub(crate) struct ZoneSetAside {
 
 pub(crate) struct Freelist {
     table: Mutex<Table>,
-    /// Zones that streams have left and that could not be finished: each holds one of the drive's active zones.
-    unfinished: Mutex<BTreeSet<ZoneId>>,
+    /// Zones that could not be finished when streams left them, or when they went out of use.
+    unfinished: Unfinished,
     /// A zone was opened or set aside, one that is was sealed, or one could not be finished, since [`Self::takes_news`] was
     /// last asked.
     has_news: AtomicBool,
@@ -44,7 +45,7 @@ impl Freelist {
     pub fn new(zones: u32, capacity: u64) -> Self {
         Self {
             table: Mutex::new(Table::new(zones, capacity)),
-            unfinished: Mutex::default(),
+            unfinished: Unfinished::default(),
             has_news: AtomicBool::new(false),
             has_given_up: AtomicBool::new(false),
         }
@@ -266,23 +267,18 @@ impl Freelist {
     /// Notes that a zone could not be finished. Called before the zone is sealed and unpinned: from then on it may be reset
     /// and be another owner's.
     pub fn add_unfinished(&self, zone: ZoneId) {
-        self.unfinished.lock().insert(zone);
+        self.unfinished.add(zone);
         self.has_news.store(true, Ordering::Release);
     }
 
-    /// The zones that could not be finished and are the store's still.
-    pub fn unfinished(&self) -> BTreeSet<ZoneId> {
-        self.unfinished.lock().clone()
-    }
-
-    /// Notes that a zone is not active any more.
-    pub fn finished(&self, zone: ZoneId) {
-        self.unfinished.lock().remove(&zone);
+    /// The zones that could not be finished and were not reset since.
+    pub fn unfinished(&self) -> &Unfinished {
+        &self.unfinished
     }
 
     /// Removes a zone that was reset or lost: it is no longer the store's.
     pub fn forget(&self, zone: ZoneId) {
-        self.finished(zone);
+        self.unfinished.remove(zone);
         let mut table = self.table.lock();
         table.change_failures(zone, |failures| failures.forget(zone));
         table.change(zone, |zone| {

@@ -29,7 +29,7 @@ use crate::requests::UserRequests;
 use crate::reservation::Reservation;
 use crate::retired::{Retired, is_worn_out_now};
 use crate::scrubber::Scrubber;
-use crate::stream::judge;
+use crate::stream::{finish, judge};
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
@@ -38,7 +38,7 @@ use crate::unsynced::Unsynced;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
 use crate::{Error, Result};
-use appender::{Retries, is_of_zone};
+use appender::is_of_zone;
 use bluefs::BlueFs;
 use device::ZonedDevice;
 use device::watch::UnderWay;
@@ -103,8 +103,6 @@ pub(crate) struct Inner {
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
     pub unreset: Mutex<Unreset>,
-    /// When zones that could not be finished are tried again.
-    pub finishes: Mutex<Retries>,
     pub met: Met,
     pub host_space: HostSpace,
     /// Estimated bytes of removed rows that RocksDB may not have compacted away yet.
@@ -332,8 +330,8 @@ impl Inner {
         }
         if is_retired {
             tracing::warn!(%zone, "a zone that cannot be read is empty, and out of use from now on");
-            appender::finish(&*self.device, zone);
             self.freelist.forget(zone);
+            finish(&*self.device, &self.freelist, zone);
             self.pool.retire(zone);
             return Ok(true);
         }

@@ -79,7 +79,7 @@ pub(crate) fn mount_opened(
     let mut unreset = Unreset::default();
     let mut readable = BTreeSet::new();
     if !options.read_only {
-        retired.finish_open(&*device, &report, &pool);
+        retired.finish_open(&*device, &report, &pool, &freelist);
         let unclaimed = pool.unclaimed();
         readable = readable_again(&kv, &fs, &*device, (&retired, &unclaimed))?;
         let resets = appender::reset_or_retire(&unclaimed, |zone| device.reset(zone))?;
@@ -155,7 +155,6 @@ pub(crate) fn mount_opened(
         reservation: Mutex::default(),
         retired,
         unreset: Mutex::new(unreset),
-        finishes: Mutex::default(),
         met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // Garbage left by an earlier mount is unknown: at 1, the first put that lacks space has it compacted.

@@ -8,6 +8,8 @@ use crate::Result;
 use crate::format::key;
 use crate::format::retired::{decode, encode};
 use crate::format::scrub::DamageRecord;
+use crate::freelist::Freelist;
+use crate::stream::finish;
 use bluefs::{BlueFs, UNREADABLE_PLACES};
 use device::ZonedDevice;
 use kv::{Batch, Kv};
@@ -72,11 +74,12 @@ impl Retired {
         device: &dyn ZonedDevice,
         report: &[ZoneDescriptor],
         pool: &ZonePool,
+        freelist: &Freelist,
     ) {
         for zone in &*self.0.lock() {
             let told = report.get(zone.index());
             if told.is_some_and(|told| told.condition.is_active()) && pool.owner(*zone).is_none() {
-                appender::finish(device, *zone);
+                finish(device, freelist, *zone);
             }
         }
     }
@@ -137,8 +140,11 @@ mod tests {
     use super::*;
     use crate::Error;
     use crate::test_drive::{change, drive, mount};
+    use device::faults::{Fault, Faults, Plan};
     use kv::Change;
-    use zone::ZoneCondition;
+    use std::io::ErrorKind;
+    use std::sync::Arc;
+    use zone::{ZoneCommand, ZoneCondition};
 
     /// A zone that is in the list and not on the drive would be left out of the records that a scrub writes.
     #[test]
@@ -188,5 +194,23 @@ mod tests {
             assert_eq!(condition(), ZoneCondition::Full);
             assert!(store.inner.pool.unusable().contains(&zone));
         }
+    }
+
+    #[test]
+    fn a_retired_zone_that_a_mount_could_not_finish_is_finished_later() {
+        let (memory, zone) = (drive(), ZoneId(90));
+        let start = memory.geometry().start(zone);
+        memory.write(start, &[1; 4096]).unwrap();
+        change(&memory, |_, batch| {
+            batch.put(key::SUPER_RETIRED, &encode(&BTreeSet::from([zone])));
+        });
+        let drive = Arc::new(Faults::new(memory));
+        let fault = Fault::Io(ErrorKind::Other);
+        drive.add(Plan::at(ZoneCommand::Finish, 1, fault).in_zone(zone));
+        let store = mount(&drive);
+        let condition = || drive.report_zone(zone).unwrap().condition;
+        assert!(condition().is_active());
+        store.tend().unwrap();
+        assert_eq!(condition(), ZoneCondition::Full);
     }
 }

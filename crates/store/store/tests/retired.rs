@@ -6,7 +6,7 @@ use device::wrap::faults::{Fault, Plan};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use store::{Store, Transaction};
-use zone::ZoneCommand;
+use zone::{ZoneCommand, ZoneCondition};
 
 /// Less than a checksum block, so one damaged place.
 const OBJECT: usize = 60_000;
@@ -119,4 +119,27 @@ fn a_zone_of_the_journal_that_cannot_be_read_is_used_no_more() {
     put_some(&store, 100, 30);
     remove_all(&store);
     assert_clean(&store);
+}
+
+/// It would hold one of the drive's active zones until the next mount.
+#[test]
+fn a_zone_out_of_use_that_could_not_be_finished_is_finished_later() {
+    let (drive, store) = on_failing_drive(96);
+    put_some(&store, 0, 10);
+    let zone = store.zones()[0].zone;
+    let fail = |command| {
+        let fault = Fault::Io(ErrorKind::Other);
+        drive.add(Plan::from(command, 1, fault).in_zone(zone));
+    };
+    fail(ZoneCommand::Finish);
+    store.seal_open_zones().unwrap();
+    fail(ZoneCommand::Read);
+    assert!(store.scrub(true, |_| true).unwrap());
+    remove_all(&store);
+    assert_eq!(store.health().unwrap().unusable_zones, 1);
+    let condition = || drive.report_zone(zone).unwrap().condition;
+    assert!(condition().is_active());
+    drive.clear();
+    store.tend().unwrap();
+    assert_eq!(condition(), ZoneCondition::Full);
 }

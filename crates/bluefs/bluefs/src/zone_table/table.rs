@@ -96,8 +96,21 @@ impl ZoneTable {
         matches!(self.stage(zone), Stage::Foreign)
     }
 
+    /// Whether a zone is a superblock ring's, the journal's, or its spare zone.
+    pub fn is_metadata(&self, zone: ZoneId) -> bool {
+        matches!(self.stage(zone), Stage::Metadata)
+    }
+
     pub fn has_data(&self, zone: ZoneId) -> bool {
         self.stage(zone).is_data()
+    }
+
+    /// Whether a zone has data and is appended to no more; its last writers may not have released it yet.
+    pub fn is_left(&self, zone: ZoneId) -> bool {
+        match self.stage(zone) {
+            Stage::Open(opened) => opened.slot.used() >= opened.slot.capacity,
+            stage => stage.is_data(),
+        }
     }
 
     /// Live data of a zone without writers; `None` if it has writers.

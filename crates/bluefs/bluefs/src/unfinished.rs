@@ -1,0 +1,118 @@
+//! Retries zones that could not be finished when they were left: until then each holds an active resource of the drive.
+
+use crate::shared::Shared;
+use device::ZonedDevice;
+use std::time::Duration;
+use zone::ZoneId;
+
+impl Shared {
+    /// Retries failed finishes if one is due: once the retry interval, or `at_most` if that is shorter, has passed since the
+    /// last failure. Goes on until a finish fails or none is left; true if a zone needs no finish any more. The caller does
+    /// not write the journal or superblocks.
+    pub fn finish_again(&self, at_most: Duration) -> bool {
+        if self.state.lock().check().is_err() {
+            return false;
+        }
+        let unfinished = self.device.unfinished();
+        unfinished.try_again(&self.runtime, at_most, |zone| self.finish_left(zone))
+    }
+
+    /// Finishes a zone that could not be finished when it was left. True also if it needs no finish any more: its next step
+    /// is a reset, it was reset, or it is broken.
+    fn finish_left(&self, zone: ZoneId) -> bool {
+        let is_metadata = self.state.lock().zones.is_metadata(zone);
+        // Meanwhile no other journal begins, and no superblock is written to another zone.
+        let _journaling = is_metadata.then(|| self.journaling.lock());
+        let state = self.state.lock();
+        let g = self.device.geometry();
+        let is_left = if is_metadata {
+            let goes_on = zone == state.journal.zone() || state.rings.go_on_in(g, zone);
+            state.zones.is_metadata(zone) && !goes_on
+        } else {
+            // Of one that is out of use, nobody becomes the owner.
+            let is_out_of_use = || self.pool.unusable().contains(&zone);
+            state.zones.is_left(zone) || state.zones.is_foreign(zone) && is_out_of_use()
+        };
+        if !is_left {
+            return true;
+        }
+        // A reset of the zone waits for its readers.
+        let _reading = self.gate.enter_in([zone]);
+        drop(state);
+        let Err(error) = self.device.finish(zone) else {
+            return true;
+        };
+        tracing::debug!(%error, %zone, "a zone cannot be finished yet");
+        !self.broken_of(zone).is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evacuate::tests::{append, mounted_on, zone_of};
+    use device::ZonedDevice;
+    use device::faults::{Fault, Plan};
+    use std::io::ErrorKind;
+    use std::time::Duration;
+    use zone::{ZoneCommand, ZoneCondition};
+
+    /// Each would hold one of the drive's active zones until the next mount.
+    #[test]
+    fn zones_with_data_or_metadata_that_could_not_be_finished_are_finished_later() {
+        for copies in [1, 2] {
+            let (drive, fs) = mounted_on(0, 14, copies);
+            let shared = &fs.shared;
+            let fault = || Fault::Io(ErrorKind::Other);
+            let mut file = fs.create("/1.sst").unwrap();
+            append(&mut file).unwrap();
+            let zone = zone_of(&fs, "/1.sst");
+            drive.add(Plan::at(ZoneCommand::Finish, 1, fault()).in_zone(zone));
+            assert!(shared.leave_an_open_zone().unwrap());
+            let condition = |zone| drive.report_zone(zone).unwrap().condition;
+            assert!(condition(zone).is_active());
+            assert!(shared.finish_again(Duration::MAX));
+            assert_eq!(condition(zone), ZoneCondition::Full);
+            assert!(shared.device.unfinished().is_empty());
+            // The journal needs a second zone.
+            drive.add(Plan::from(ZoneCommand::Finish, 1, fault()));
+            for kth in 10..99 {
+                fs.create(&format!("/{kth}{}", "a".repeat(3000))).unwrap();
+                fs.sync_metadata().unwrap();
+                if shared.state.lock().journal.zones.len() > 1 {
+                    break;
+                }
+            }
+            drive.clear();
+            let first = fs.info().journal_zone;
+            assert!(condition(first).is_active());
+            assert!(shared.finish_again(Duration::MAX));
+            assert_eq!(condition(first), ZoneCondition::Full);
+            assert!(shared.device.unfinished().is_empty());
+            append(&mut file).unwrap();
+            drop(file);
+            fs.unmount().unwrap();
+        }
+    }
+
+    /// It would be lost for the next file: nothing fits into a full zone.
+    #[test]
+    fn a_zone_that_was_reset_meanwhile_is_not_finished() {
+        let (drive, fs) = mounted_on(0, 14, 1);
+        let shared = &fs.shared;
+        let mut file = fs.create("/1.sst").unwrap();
+        append(&mut file).unwrap();
+        let zone = zone_of(&fs, "/1.sst");
+        drive.add(Plan::at(ZoneCommand::Finish, 1, Fault::Io(ErrorKind::Other)).in_zone(zone));
+        assert!(shared.leave_an_open_zone().unwrap());
+        drop(file);
+        fs.delete("/1.sst").unwrap();
+        fs.sync_metadata().unwrap();
+        let condition = || drive.report_zone(zone).unwrap().condition;
+        assert_eq!(condition(), ZoneCondition::Empty);
+        assert!(shared.device.unfinished().is_empty());
+        // A failure that is noted too late.
+        shared.device.unfinished().add(zone);
+        assert!(shared.finish_again(Duration::MAX));
+        assert_eq!(condition(), ZoneCondition::Empty);
+    }
+}
