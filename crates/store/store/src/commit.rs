@@ -260,18 +260,19 @@ impl Inner {
             any = true;
             let (is_gone, goes_on) = loop {
                 match (self.purge(map, &mut purged), goes_on()) {
-                    (Ok(false), true) => {}
+                    (Ok(false), true) => self.open_maps.step(),
                     done => break done,
                 }
             };
             match is_gone {
-                Ok(true) => {}
+                Ok(true) => self.open_maps.end_purge(map, None),
                 Err(error) if error.is_damage() => {
                     tracing::error!(%error, map, "what was removed cannot be given back");
                     self.remember_damage(&error);
+                    self.open_maps.end_purge(map, None);
                 }
                 unfinished => {
-                    self.open_maps.leave_doomed(map, purged);
+                    self.open_maps.end_purge(map, Some(purged));
                     unfinished?;
                 }
             }

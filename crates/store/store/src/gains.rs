@@ -28,7 +28,7 @@ impl Gains {
     /// Whether cleaning another zone would be in vain, while `dead` bytes are dead.
     pub fn are_over(&mut self, dead: u64) -> bool {
         if dead > self.last {
-            // More died without a commit.
+            // More is dead without a commit, as the tail of a zone that a put has left.
             *self = Self::default();
         }
         self.in_vain >= PATIENCE

@@ -4,9 +4,10 @@
 //! A commit announces the maps that it drops before it writes, so that a reader that opens one of them meanwhile knows
 //! that its extents are about to go. Neither waits for the other.
 
-use runtime::HashMap;
-use runtime::sync::Mutex;
+use runtime::sync::{Condvar, Mutex};
+use runtime::{HashMap, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 #[derive(Default)]
 struct State {
@@ -16,6 +17,10 @@ struct State {
     dropping: BTreeSet<u64>,
     /// Changes of `dropping` and `doomed`: counted before and after the batch that removes a map's last name.
     drops: u64,
+    /// Doomed maps that threads have taken out to purge them.
+    purging: u32,
+    /// Steps of purges that were written, and purges that have ended.
+    steps: u64,
 }
 
 /// Progress of the purge of a doomed map: all its rows before these positions are deleted, so that the next step need
@@ -31,6 +36,8 @@ pub(crate) struct Purged {
 #[derive(Default)]
 pub(crate) struct OpenMaps {
     state: Mutex<State>,
+    /// [`State::steps`] has changed.
+    stepped: Condvar,
 }
 
 impl OpenMaps {
@@ -98,13 +105,45 @@ impl OpenMaps {
         state.doomed.extend(whole);
     }
 
+    /// Whether there are doomed maps, those that are being purged among them.
     pub fn has_doomed(&self) -> bool {
-        !self.state.lock().doomed.is_empty()
+        let state = self.state.lock();
+        state.purging > 0 || !state.doomed.is_empty()
     }
 
-    /// Puts back a map that [`Self::take_doomed`] took, with the progress made.
-    pub fn leave_doomed(&self, map: u64, purged: Purged) {
-        self.state.lock().doomed.insert(map, purged);
+    /// Notes that a step of a purge was written, which may have freed something.
+    pub fn step(&self) {
+        self.state.lock().steps += 1;
+        self.stepped.notify_all();
+    }
+
+    /// Ends the purge of a map that [`Self::take_doomed`] took; with the progress made, if the map stays doomed.
+    pub fn end_purge(&self, map: u64, left: Option<Purged>) {
+        let mut state = self.state.lock();
+        state.purging -= 1;
+        state.doomed.extend(left.map(|purged| (map, purged)));
+        drop(state);
+        self.step();
+    }
+
+    /// A number that changes with each step of a purge.
+    pub fn steps(&self) -> u64 {
+        self.state.lock().steps
+    }
+
+    /// Waits for a step of a purge since [`Self::steps`] was `seen`. False if no thread purges, or at the moment `until`.
+    pub fn wait_for_step(&self, seen: u64, runtime: &Runtime, until: Duration) -> bool {
+        let mut state = self.state.lock();
+        loop {
+            let left = until.saturating_sub(runtime.now());
+            if left.is_zero() {
+                return false;
+            }
+            if state.steps != seen || state.purging == 0 {
+                return state.steps != seen;
+            }
+            self.stepped.wait_for(&mut state, left);
+        }
     }
 
     /// Takes out a doomed map that no reader has open.
@@ -112,6 +151,7 @@ impl OpenMaps {
         let mut state = self.state.lock();
         let mut all = state.doomed.keys();
         let map = *all.find(|map| !state.open.contains_key(map))?;
+        state.purging += 1;
         state.doomed.remove_entry(&map)
     }
 }
@@ -168,7 +208,7 @@ mod tests {
         assert_eq!(maps.take_doomed(), None);
         let omap = b"key".to_vec();
         let half = Purged { extents: 7, omap };
-        maps.leave_doomed(1, half.clone());
+        maps.end_purge(1, Some(half.clone()));
         assert_eq!(maps.take_doomed(), Some((1, half)));
         assert!(maps.begin_drop(2));
     }
@@ -207,5 +247,27 @@ mod tests {
         assert!(maps.close([7]));
         assert_eq!(maps.take_doomed(), Some((7, Purged::default())));
         assert_eq!(maps.open([7], before), Opened::PerhapsGone);
+    }
+
+    #[test]
+    fn who_waits_for_a_purge_waits_no_longer_than_for_its_next_step() {
+        let (maps, runtime) = (OpenMaps::default(), Runtime::seeded(1));
+        let (now, later) = (runtime.now(), runtime.now() + Duration::from_secs(10));
+        assert!(!maps.wait_for_step(maps.steps(), &runtime, later));
+        maps.doom([7]);
+        assert!(!maps.wait_for_step(maps.steps(), &runtime, later));
+        let (map, purged) = maps.take_doomed().unwrap();
+        assert!(maps.has_doomed());
+        let seen = maps.steps();
+        assert!(!maps.wait_for_step(seen, &runtime, now));
+        maps.step();
+        assert!(maps.wait_for_step(seen, &runtime, later));
+        assert!(!maps.wait_for_step(seen, &runtime, now));
+        let seen = maps.steps();
+        maps.end_purge(map, Some(purged));
+        assert!(maps.wait_for_step(seen, &runtime, later));
+        assert_eq!(maps.take_doomed(), Some((7, Purged::default())));
+        maps.end_purge(7, None);
+        assert!(!maps.has_doomed());
     }
 }

@@ -37,7 +37,8 @@ pub(crate) const LARGE: u64 = 256 << 10;
 /// progress.
 const ATTEMPTS_TO_WRITE: u32 = 32;
 const ATTEMPTS_IN_VAIN: u32 = 4;
-/// How long a refused put waits for the space of removed objects: once for the purge, once for RocksDB.
+/// How long a refused put waits for the space of removed objects: once for its own purge, once for one by another thread, and
+/// once for RocksDB.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Inner {
@@ -116,11 +117,13 @@ impl Inner {
     }
 
     /// Refuses `bytes` of new data while they would take the part of the host's disk that is left for deletes, after
-    /// cleaning what is dead, if that is enough. On a full disk the log's writes would fail, and nothing could be
-    /// deleted any more.
+    /// cleaning what is dead, if that is enough, and waiting for a purge under way. On a full disk the log's writes would
+    /// fail, and nothing could be deleted any more.
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
+        let until = self.runtime.now() + COMPACTION_PATIENCE;
         while !self.host_has(bytes, kept) {
+            let purged = self.open_maps.steps();
             // In this order: what a reset gives back in between counts on either side.
             let dead = self.freelist.totals().dead_on_host();
             let free = self.device.host_free_bytes().unwrap_or(0);
@@ -130,7 +133,8 @@ impl Inner {
             let is_in_vain = free.saturating_add(dead) < bytes.saturating_add(kept)
                 && !self.open_maps.has_doomed()
                 && self.freelist.dead_zones().iter().all(counts);
-            if is_in_vain || !self.clean_if_possible(|| !self.host_has(bytes, kept))? {
+            let is_full = is_in_vain || !self.clean_if_possible(|| !self.host_has(bytes, kept))?;
+            if is_full && !self.open_maps.wait_for_step(purged, &self.runtime, until) {
                 return Err(Error::HostFull { free, kept });
             }
         }
@@ -160,11 +164,16 @@ impl Inner {
         }
         // Removed objects may wait for the purge, and their rows for compaction.
         self.purge_in_need(|| !self.freelist.fits(bytes, self.data_capacity()))?;
+        let until = self.runtime.now() + COMPACTION_PATIENCE;
         let mut settled = 0;
         loop {
+            let purged = self.open_maps.steps();
             let capacity = self.data_capacity();
             if fits(capacity) {
                 return Ok(());
+            }
+            if self.open_maps.wait_for_step(purged, &self.runtime, until) {
+                continue;
             }
             if !self.settle_metadata(&mut settled)? {
                 let totals = self.freelist.totals();

@@ -4,11 +4,14 @@ use super::*;
 use crate::format::key;
 use crate::summary_writer::{Why, read_places};
 use crate::test_drive::changed_database::{Calls, Changed};
-use crate::test_drive::{drive, mount, options, put, remove};
+use crate::test_drive::{changed, drive, mount, options, put, remove};
 use crate::{MountOptions, Store};
+use device::MemoryDrive;
+use device::changed::Change;
 use kv::Database;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Purpose;
 
@@ -139,4 +142,49 @@ fn a_cleaner_without_a_zone_keeps_no_removed_rows_from_being_compacted() {
         "{admitted:?}"
     );
     assert_eq!(inner.garbage.load(Ordering::Relaxed), 0);
+}
+
+/// Free bytes of the host's disk, and how often somebody asked for them.
+#[derive(Default)]
+struct Disk {
+    free: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Change<MemoryDrive> for Disk {
+    fn host_free_bytes(&self, _: &MemoryDrive) -> Option<u64> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        Some(self.free.load(Ordering::Relaxed))
+    }
+}
+
+/// What another thread has taken to purge it counts as neither doomed nor dead until its batch is written.
+#[test]
+fn a_put_on_a_full_host_waits_for_a_purge_under_way() {
+    // So few that no answer is used twice.
+    let enough = 512 << 20;
+    let disk = Disk::default();
+    disk.free.store(enough, Ordering::Relaxed);
+    let (drive, store) = changed(disk);
+    let (disk, maps) = (&drive.change, &store.inner.open_maps);
+    maps.doom([77]);
+    let (map, _) = maps.take_doomed().unwrap();
+    disk.free.store(0, Ordering::Relaxed);
+    let before = disk.asked.load(Ordering::Relaxed);
+    thread::scope(|scope| {
+        let put = scope.spawn(|| store.inner.check_fits(1000));
+        // It has found the disk full, and asked for what is free.
+        while disk.asked.load(Ordering::Relaxed) < before + 2 {
+            thread::yield_now();
+        }
+        disk.free.store(enough, Ordering::Relaxed);
+        maps.end_purge(map, None);
+        put.join().unwrap().unwrap();
+    });
+    disk.free.store(0, Ordering::Relaxed);
+    let refused = store.inner.check_fits(1000);
+    assert!(
+        matches!(refused, Err(Error::HostFull { .. })),
+        "{refused:?}"
+    );
 }
