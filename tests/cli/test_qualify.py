@@ -146,3 +146,22 @@ def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
 def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive):
     failed = zonestore.try_("drive", "power-test", drive, "--log", "/dev/full", "--yes-erase", "--flushes", "3")
     assert "/dev/full: " in failed.failed(1) and "name a file in --log" in failed.err, failed.err
+
+
+def test_who_waits_for_the_other_end_of_a_pipe_is_told(zonestore, drive, tmp_path):
+    """Nobody reads from the one or writes into the other. A log that has to be a file is refused at once."""
+    for command, pipe in (
+        (("drive", "qualify", drive, "--yes-erase", "--report"), "read"),
+        (("model", "run", "--runtime", "1s"), "./written"),
+    ):
+        os.mkfifo(tmp_path / pipe)
+        process = zonestore.start(*command, pipe)
+        try:
+            assert any(f"{pipe}: a pipe; waiting for a program" in line for line in process.stderr)
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.communicate()
+    for check in ((), ("--check",)):
+        refused = zonestore.try_("drive", "power-test", drive, "--log", "read", "--yes-erase", *check)
+        assert refused.code and "pipe or device, and no file" in refused.err

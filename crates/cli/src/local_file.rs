@@ -51,7 +51,7 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
         return Ok((Box::new(standard_input()?), None));
     }
     let failed = |error: io::Error| CommandError::file(path, &error);
-    let file = File::open(path).map_err(failed)?;
+    let file = terminal::open(path, File::options().read(true)).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if metadata.is_dir() {
         let shown = path.display();
@@ -64,6 +64,19 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), size))
 }
 
+/// Opens a file that is read from other places than its beginning, too. A pipe would be waited for in vain.
+///
+/// # Errors
+/// There is no file, or it cannot be read.
+pub fn regular(path: &Path) -> CommandResult<File> {
+    let failed = |error: io::Error| CommandError::file(path, &error);
+    if !path.metadata().map_err(failed)?.is_file() {
+        let shown = path.display();
+        return fail!(Usage, "{shown}: a directory, pipe or device, and no file"; "name a file");
+    }
+    File::open(path).map_err(failed)
+}
+
 /// Reads the text of a file or pipe that is kept in memory: a profile, a list of sizes or times.
 ///
 /// # Errors
@@ -72,7 +85,7 @@ pub fn text(path: &Path) -> CommandResult<String> {
     const MOST: u64 = 128 << 20;
     let failed = |error: io::Error| CommandError::file(path, &error);
     let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = terminal::open(path, File::options().read(true)).map_err(failed)?;
     file.take(MOST + 1)
         .read_to_string(&mut text)
         .map_err(failed)?;

@@ -79,7 +79,8 @@ fn name(drive: &Drive) -> Option<String> {
 }
 
 fn read(log: &Path) -> CommandResult<Rounds> {
-    let file = File::open(log).map_err(|error| CommandError::file(log, &error))?;
+    let opened = terminal::open(log, File::options().read(true));
+    let file = opened.map_err(|error| CommandError::file(log, &error))?;
     Rounds::read(BufReader::new(file)).or_else(|error| match error {
         LogError::Io(error) => Err(CommandError::file(log, &error)),
         LogError::Version { .. } => fail!(
@@ -127,6 +128,11 @@ impl Log {
 
     /// Opens the log for appending after `bytes`; a torn line there is truncated.
     fn behind(path: &Path, bytes: u64) -> io::Result<Self> {
+        // Opening a pipe would wait for its other end.
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let why = "a directory, pipe or device, and no file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut options = OpenOptions::new();
         let mut file = options
             .create(true)
@@ -231,6 +237,8 @@ fn is_gone(drive: &Drive, error: &ZoneError) -> bool {
 
 fn check(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     let (path, log) = (&arguments.drive, &arguments.log);
+    // The result is noted in it, so a pipe is refused.
+    local_file::regular(log)?;
     let rounds = read(log)?;
     let Some(last) = rounds.rounds.last() else {
         return fail!(Usage, "{}: no round of the test has begun", log.display());

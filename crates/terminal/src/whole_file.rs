@@ -80,7 +80,7 @@ impl WholeFile {
                 // Fails if the device is mounted, or part of another one.
                 options.custom_flags(libc::O_EXCL);
             }
-            options.write(true).open(path).map(|file| (file, None))
+            crate::open(path, options.write(true)).map(|file| (file, None))
         } else {
             let mut name = target.file_name().unwrap_or_default().to_owned();
             name.push(".");

@@ -14,8 +14,11 @@ use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -146,16 +149,26 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     Ok(mount)
 }
 
+/// Opens the file for commands. A pipe that nobody reads is an error: the program would wait for a reader. Writes to a full
+/// pipe wait.
+fn open_trace(path: &Path) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.create(true).append(true);
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    // SAFETY: The call changes only flags of a file that is open.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) } {
+        0 => Ok(file),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
 fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
     let drive = Drive::open(path).map_err(|error| format!("drive {error}"))?;
     let Some(told) = std::env::var_os(TRACE) else {
         return Ok(Arc::new(drive));
     };
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&told);
-    let file = file.map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
+    let file = open_trace(Path::new(&told))
+        .map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
     let file = Mutex::new(file);
     let sink = move |event: &Event| {
         // The command has been carried out, whether it could be traced or not.
@@ -359,5 +372,19 @@ mod tests {
                 "{wrong}"
             );
         }
+    }
+
+    #[test]
+    fn a_trace_into_a_pipe_that_nobody_reads_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
+        // SAFETY: The name ends with a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+        open_trace(&path).unwrap_err();
+        let mut options = OpenOptions::new();
+        let options = options.read(true).custom_flags(libc::O_NONBLOCK);
+        let _reader = options.open(&path).unwrap();
+        open_trace(&path).unwrap();
     }
 }

@@ -13,7 +13,6 @@ use runtime::Runtime;
 use s3::plain;
 use serde_json::json;
 use std::cell::Cell;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use store::Store;
@@ -74,7 +73,7 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
 /// one of those on which `since` builds.
 fn may_build_on(since: &Path, to: &Path) -> bool {
     let store = |path: &Path| {
-        let file = File::open(path).ok().filter(|_| path.is_file())?;
+        let file = local_file::regular(path).ok()?;
         Some(Since::open(file).ok()?.store().to_owned())
     };
     store(to).is_some_and(|of| store(since) == Some(of))
@@ -118,8 +117,7 @@ impl Source<'_> {
         let mut since = match self.since {
             None => None,
             Some(path) => {
-                let file = File::open(path).map_err(|error| CommandError::file(path, &error))?;
-                let since = Since::open(file);
+                let since = Since::open(local_file::regular(path)?);
                 Some(since.map_err(|error| CommandError::from(error).context(path.display()))?)
             }
         };
