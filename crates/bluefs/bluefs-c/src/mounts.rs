@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -109,7 +109,7 @@ pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
 pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     let shown = path.display();
     let path = path.canonicalize().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => {
+        io::ErrorKind::NotFound => {
             format!(
                 "drive {shown}: No such file; make one with `zonestore drive create {}`",
                 shell_word(path)
@@ -149,17 +149,18 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     Ok(mount)
 }
 
-/// Opens the file for commands. A pipe that nobody reads is an error: the program would wait for a reader. Writes to a full
+/// Opens a file for writing. A pipe that nobody reads is an error: the program would wait for a reader. Writes to a full
 /// pipe wait.
-fn open_trace(path: &Path) -> std::io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.create(true).append(true);
+fn open_at_once(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    // SAFETY: The call asks for flags of a file that is open.
+    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
     // SAFETY: The call changes only flags of a file that is open.
-    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) } {
-        0 => Ok(file),
-        _ => Err(std::io::Error::last_os_error()),
+    let set = |flags| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
+    if flags < 0 || set(flags & !libc::O_NONBLOCK) < 0 {
+        return Err(io::Error::last_os_error());
     }
+    Ok(file)
 }
 
 fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
@@ -167,7 +168,8 @@ fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
     let Some(told) = std::env::var_os(TRACE) else {
         return Ok(Arc::new(drive));
     };
-    let file = open_trace(Path::new(&told))
+    let mut options = OpenOptions::new();
+    let file = open_at_once(Path::new(&told), options.create(true).append(true))
         .map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
     let file = Mutex::new(file);
     let sink = move |event: &Event| {
@@ -351,8 +353,11 @@ fn write_statistics(fs: &dyn FileSystem) {
         return;
     };
     let value = fs.statistics();
-    if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {
-        eprintln!("zonestore: {}: {error}", Path::new(&path).display());
+    let (path, text) = (Path::new(&path), format!("{value:#}\n"));
+    let mut options = OpenOptions::new();
+    let opened = open_at_once(path, options.create(true).write(true).truncate(true));
+    if let Err(error) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+        eprintln!("zonestore: {}: {error}", path.display());
     }
 }
 
@@ -375,16 +380,16 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_into_a_pipe_that_nobody_reads_is_refused() {
+    fn a_pipe_that_nobody_reads_is_not_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
         // SAFETY: The name ends with a zero byte.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        open_trace(&path).unwrap_err();
+        open_at_once(&path, OpenOptions::new().append(true)).unwrap_err();
         let mut options = OpenOptions::new();
         let options = options.read(true).custom_flags(libc::O_NONBLOCK);
         let _reader = options.open(&path).unwrap();
-        open_trace(&path).unwrap();
+        open_at_once(&path, OpenOptions::new().append(true)).unwrap();
     }
 }
