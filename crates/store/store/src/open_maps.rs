@@ -122,8 +122,8 @@ impl OpenMaps {
         let mut state = self.state.lock();
         state.purging -= 1;
         state.doomed.extend(left.map(|purged| (map, purged)));
-        drop(state);
-        self.step();
+        state.steps += 1;
+        self.stepped.notify_all();
     }
 
     /// A number that changes with each step of a purge.
