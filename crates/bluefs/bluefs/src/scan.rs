@@ -86,7 +86,7 @@ pub(crate) fn scan_log(
 }
 
 /// Whether a log ended at `at`, because only the record that ends a log can have been there: behind it is a file which is
-/// written behind such a record.
+/// written behind such a record. A start of the file that cannot be read shows nothing.
 fn ends_there(device: &dyn Mirror, names: &Namespace, at: ZoneAddress) -> bool {
     let block = device.geometry().block_size;
     let behind = ZoneAddress::new(at.zone, at.offset + u64::from(block));
@@ -94,7 +94,8 @@ fn ends_there(device: &dyn Mirror, names: &Namespace, at: ZoneAddress) -> bool {
         return false;
     }
     let copies = device.read_each(behind, block as usize);
-    copies.iter().any(|(_, start)| log_record::misleads(start))
+    let misleads = |start: &[u8]| !start.is_empty() && log_record::misleads(start);
+    copies.iter().any(|(_, start)| misleads(start))
 }
 
 /// Records found in a segment.
