@@ -8,17 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Handle {
-    /// Truncates the file to `size` bytes; [`Error::Invalid`] if it is shorter. `path` is for messages.
+    /// Truncates the file to `size` bytes; [`Error::Invalid`] if it is shorter. `path` is for messages. Of a log on a drive
+    /// file that keeps bytes, frames are written first, which may find no space.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         let Self { shared, node } = self;
         let mut stream = node.writing.lock();
-        // Bytes that were noted may have been written since to places that no frame names yet.
-        if node.kind == Kind::Log && !stream.in_frame && shared.unsynced.is_on() {
-            match shared.write_frames() {
-                Ok(()) => stream.in_frame = true,
-                Err(Error::NoSpace { .. }) => {}
-                Err(error) => return Err(error),
-            }
+        // Bytes that were noted, also before a note failed, may have been written since to places that no frame names yet.
+        let may_be_noted = node.kind == Kind::Log && shared.device.host_memory().is_some();
+        if may_be_noted && !stream.in_frame && size > 0 {
+            shared.write_frames()?;
+            stream.in_frame = true;
         }
         let mut state = shared.state.lock();
         state.check()?;
@@ -38,8 +37,7 @@ impl Handle {
         }
         let written = body.written();
         let left = size.checked_sub(written).map(|left| left as usize);
-        // Without the frames that name the log, no note of it may be made.
-        let noted = left.filter(|_| node.kind == Kind::Log && stream.in_frame);
+        let noted = left.filter(|_| node.kind == Kind::Log);
         let noted = &body.tail[..noted.unwrap_or(0)];
         let unsynced = &shared.unsynced;
         unsynced.shorten(&mut stream.notes, node.inode, written, noted)?;

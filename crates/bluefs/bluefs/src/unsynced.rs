@@ -285,7 +285,7 @@ impl Unsynced {
 
     /// Whether a note was written. Without room on the host the next one is tried again; after any other error nothing
     /// is noted any more.
-    fn noted(&self, result: io::Result<()>) -> bool {
+    pub fn noted(&self, result: io::Result<()>) -> bool {
         let Err(error) = result else {
             return true;
         };

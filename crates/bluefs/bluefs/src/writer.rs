@@ -398,6 +398,7 @@ mod tests {
     use crate::{BlueFs, FormatOptions, MountOptions, Role};
     use device::{FileDrive, MemoryDrive, ZonedDevice};
     use runtime::Runtime;
+    use std::path::Path;
     use std::sync::Arc;
     use zone::{Geometry, ZoneKind};
 
@@ -450,30 +451,46 @@ mod tests {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("d.zoned");
         format(&FileDrive::create(&path, &geometry(), "test").unwrap());
-        let mounted = || {
+        let mounted = |path: &Path| {
             let options = MountOptions {
                 keep_unsynced: true,
                 runtime: Runtime::seeded(1),
                 ..MountOptions::default()
             };
-            BlueFs::mount_alone(Arc::new(FileDrive::open(&path).unwrap()), options).unwrap()
+            BlueFs::mount_alone(Arc::new(FileDrive::open(path).unwrap()), options).unwrap()
         };
-        let fs = mounted();
+        let fs = mounted(&path);
         let mut log = fs.create("/1.log").unwrap();
         log.append(&[7; 100]).unwrap();
         log.flush().unwrap();
         // The process is killed before the writer flushes what is left.
         log.handle.truncate("/1.log", 50).unwrap();
         drop((log, fs));
-        let fs = mounted();
+        let fs = mounted(&path);
         assert_eq!(fs.metadata("/1.log").unwrap().size, 50);
-        // What was flushed has been written out since, to a place that no frame names.
-        let mut log = fs.create("/2.log").unwrap();
-        log.append(&[7; 100]).unwrap();
-        log.flush().unwrap();
-        log.append(&vec![7; 2 << 20]).unwrap();
-        log.handle.truncate("/2.log", 80).unwrap();
-        drop((log, fs));
-        assert_eq!(mounted().metadata("/2.log").unwrap().size, 80);
+        drop(fs);
+        let beside = |name: &str| directory.path().join(format!("{name}.unsynced"));
+        for (name, fails) in [("/2.log", false), ("/3.log", true)] {
+            let fs = mounted(&path);
+            // What was flushed has been written out since, to a place that no frame names.
+            let mut log = fs.create(name).unwrap();
+            log.append(&[7; 100]).unwrap();
+            log.flush().unwrap();
+            log.append(&vec![7; 2 << 20]).unwrap();
+            if fails {
+                let error = std::io::Error::other("of another log's note");
+                assert!(!fs.shared.unsynced.noted(Err(error)));
+            }
+            log.handle.truncate(name, 80).unwrap();
+            // As a kill leaves it: no writer has ended.
+            let copy = directory.path().join("copy");
+            std::fs::copy(&path, &copy).unwrap();
+            std::fs::copy(beside("d.zoned"), beside("copy")).unwrap();
+            let left = mounted(&copy).metadata(name).unwrap().size;
+            assert!(left >= 80, "{name}: {left}");
+            fs.sync_metadata().unwrap();
+            drop((log, fs));
+            assert_eq!(mounted(&path).metadata(name).unwrap().size, 80);
+        }
     }
 }
