@@ -173,6 +173,33 @@ def test_a_closed_standard_stream_is_an_error(zonestore, store, tmp_path):
         subprocess.run([zonestore.path, "store", "get", str(store), "c/o"], cwd=tmp_path, stdout=nothing, check=True)
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_standard_output_has_the_object_and_nothing_else(zonestore, store, tmp_path, name):
+    data = os.urandom(100_000)
+    put(zonestore, store, "c/o", data)
+    log = tmp_path / "log"
+    for mode, before in (("ab", b"old\n"), ("wb", b"")):
+        log.write_bytes(b"old\n")
+        with open(log, mode) as file:
+            subprocess.run([zonestore.path, "store", "get", store, "c/o", name], cwd=tmp_path, stdout=file, check=True)
+        assert log.read_bytes() == before + data
+    piped = zonestore("store", "get", store, "c/o", name)
+    assert (piped.out, piped.err) == (data, "")
+
+
+def test_a_file_that_is_open_already_is_not_written_to(zonestore, store, tmp_path):
+    put(zonestore, store, "c/o", b"data")
+    for command, name in ((("store", "get", store, "c/o", "/dev/stderr"), "stderr"),
+                          (("skylight", "seagate-cmr", "--quick", "--html", "/dev/stdout"), "stdout")):
+        log = tmp_path / "log"
+        log.write_bytes(b"old\n")
+        with open(log, "ab") as file:
+            done = subprocess.run([zonestore.path, *map(str, command)], cwd=tmp_path, **{name: file})
+        assert done.returncode == 1, command
+        assert log.read_bytes().startswith(b"old\n") and b"data" not in log.read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["d.zoned", "log"]
+
+
 def test_a_limit_on_open_files_is_an_error(zonestore, store, tmp_path):
     put(zonestore, store, "c/o", b"data")
     (tmp_path / "f").write_text("all:")

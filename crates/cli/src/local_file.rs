@@ -37,6 +37,12 @@ fn standard_input() -> CommandResult<io::Stdin> {
     }
 }
 
+/// Whether the path is `-`, or one of the host's names for standard output (`/dev/stdout`). What is said of the result
+/// would be mixed with the data there.
+pub fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-") || terminal::is_standard_output(path)
+}
+
 /// Standard output as a destination: no file.
 fn standard_output() -> CommandResult<Option<WholeFile>> {
     match CLOSED[1].load(Ordering::Relaxed) {
@@ -102,9 +108,10 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
     Ok(WholeFile::create(path)?)
 }
 
-/// Creates an archive file; `None` for `-`. An existing file is replaced, and a block device written to, only with `force`.
+/// Creates an archive file; `None` for standard output. An existing file is replaced, and a block device written to, only
+/// with `force`.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
-    if path == Path::new("-") {
+    if is_standard_output(path) {
         return standard_output();
     }
     // This check comes first: a drive is not replaced even with `force`.
@@ -158,9 +165,9 @@ fn remove_at_signals(file: &WholeFile) -> CommandResult {
         .map_err(|error| CommandError::thread(&error))
 }
 
-/// Creates a file; `None` for `-`, which is standard output.
+/// Creates a file; `None` for standard output.
 pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
-    if path == Path::new("-") {
+    if is_standard_output(path) {
         return standard_output();
     }
     create_for_later(path).map(Some)

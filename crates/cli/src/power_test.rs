@@ -104,7 +104,7 @@ enum Log {
 impl Log {
     /// Opens the log for a new round.
     fn for_round(path: &Path, drive: &Drive) -> CommandResult<Self> {
-        if path == Path::new("-") {
+        if local_file::is_standard_output(path) {
             // Refuses one that is closed.
             local_file::destination(path)?;
             return Ok(Self::StandardOutput);

@@ -18,8 +18,7 @@ pub struct FileError {
     pub source: io::Error,
 }
 
-/// A file that gets its name when it is published; devices, pipes and what the process has open already (`/dev/stdout`) are
-/// written directly. A link is followed, and stays.
+/// A file that gets its name when it is published; devices and pipes are written directly. A link is followed, and stays.
 pub struct WholeFile {
     /// The path as given.
     path: PathBuf,
@@ -37,7 +36,8 @@ impl WholeFile {
     /// umask applies, as for any new file.
     ///
     /// # Errors
-    /// The host cannot create it.
+    /// The host cannot create it, or the path names a file that this process has open, as `/dev/stdout` may: this file
+    /// would take its place, or be written over what comes by the other way.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         Self::with_mode(path, 0o666)
     }
@@ -45,7 +45,7 @@ impl WholeFile {
     /// As [`Self::create`], but only the owner may read a new file.
     ///
     /// # Errors
-    /// The host cannot create it.
+    /// As [`Self::create`].
     pub fn create_private(path: &Path) -> Result<Self, FileError> {
         Self::with_mode(path, 0o600)
     }
@@ -73,7 +73,15 @@ impl WholeFile {
             return Err(failed(path, io::ErrorKind::IsADirectory.into()));
         }
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let special = before.filter(|before| !before.is_file() || is_open_already(path));
+        let special = before.as_ref().filter(|before| !before.is_file());
+        if before.is_some() && special.is_none() && descriptor(path).is_some() {
+            let why =
+                "a file that this process has open; name the file, or take - for standard output";
+            return Err(failed(
+                path,
+                io::Error::new(io::ErrorKind::InvalidInput, why),
+            ));
+        }
         let opened = if let Some(special) = special {
             let mut options = File::options();
             if special.file_type().is_block_device() {
@@ -173,20 +181,24 @@ fn failed(path: &Path, source: io::Error) -> FileError {
     }
 }
 
-/// Whether the path is a link to a file that this process has open, as `/dev/stdout` is.
-fn is_open_already(path: &Path) -> bool {
+/// Whether the path names this process's standard output, as `/dev/stdout` and `/proc/self/fd/1` do.
+pub fn is_standard_output(path: &Path) -> bool {
+    descriptor(path) == Some(1)
+}
+
+/// Number of the open file of this process that the path names.
+fn descriptor(path: &Path) -> Option<u32> {
+    let own = fs::canonicalize("/proc/self").ok()?;
     let mut at = path.to_owned();
     // As many links as the kernel follows.
     for _ in 0..40 {
-        let Ok(link) = fs::read_link(&at) else {
-            return false;
-        };
-        at = folder(&at).join(link);
-        if at.starts_with("/proc/self/fd") {
-            return true;
+        let within = fs::canonicalize(folder(&at)).ok()?;
+        if within.starts_with(&own) && within.ends_with("fd") {
+            return at.file_name()?.to_str()?.parse().ok();
         }
+        at = within.join(fs::read_link(&at).ok()?);
     }
-    false
+    None
 }
 
 fn folder(path: &Path) -> &Path {
@@ -224,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_and_what_is_open_is_written_to() {
+    fn a_link_stays_and_what_is_open_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("sub")).unwrap();
@@ -238,13 +250,19 @@ mod tests {
         write("link", b"new");
         assert!(at("link").is_symlink());
         assert_eq!(fs::read(at("sub/file")).unwrap(), b"new");
-        let open = File::create(at("out")).unwrap();
+        fs::write(at("out"), "old").unwrap();
+        let open = File::open(at("out")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&open);
         std::os::unix::fs::symlink(format!("/proc/self/fd/{number}"), at("fd")).unwrap();
-        std::os::unix::fs::symlink("fd", at("stdout")).unwrap();
-        write("stdout", b"shown");
-        assert!(at("fd").is_symlink() && at("stdout").is_symlink());
-        assert_eq!(fs::read(at("out")).unwrap(), b"shown");
+        std::os::unix::fs::symlink("fd", at("linked")).unwrap();
+        let folders = ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"];
+        let given = folders.map(|folder| Path::new(folder).join(number.to_string()));
+        for path in given.into_iter().chain([at("fd"), at("linked")]) {
+            let error = WholeFile::create(&path).err().unwrap();
+            assert_eq!(error.source.kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
+        assert!(at("fd").is_symlink() && at("linked").is_symlink());
+        assert_eq!(fs::read(at("out")).unwrap(), b"old");
         assert_eq!(names(&at("sub")), ["file"]);
     }
 
@@ -298,6 +316,22 @@ mod tests {
         assert_eq!(missing.path, Path::new("/nowhere/x"));
         assert_eq!(missing.source.kind(), io::ErrorKind::NotFound);
     }
+
+    #[test]
+    fn standard_output_is_known_by_all_its_names() {
+        for name in [
+            "/dev/stdout",
+            "/dev/fd/1",
+            "/proc/self/fd/1",
+            "/proc/thread-self/fd/1",
+        ] {
+            assert!(is_standard_output(Path::new(name)), "{name}");
+        }
+        for name in ["/dev/stderr", "/dev/fd/0", "/dev/null", "1", "-", ""] {
+            assert!(!is_standard_output(Path::new(name)), "{name}");
+        }
+    }
+
     #[test]
     fn a_name_that_no_file_can_get_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
