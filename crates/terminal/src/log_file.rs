@@ -29,7 +29,8 @@ impl LogFile {
     /// The file cannot be opened.
     pub(crate) fn open(path: &Path, form: Form) -> io::Result<Self> {
         let name = path.display().to_string();
-        let mut lines = Lines::new(open(path)?, Box::new(io::stderr()), name, form);
+        let out: Out = Box::new(open(path)?);
+        let mut lines = Lines::new(out, Box::new(io::stderr()), name, form);
         lines.is_torn = is_torn(path);
         Ok(Self::of(Some(path.to_owned()), lines))
     }
@@ -71,14 +72,19 @@ impl LogFile {
     /// Opens the file that has the path now. If that fails, lines go to the old file.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// The file cannot be opened, or is no regular file: writes to a pipe that is open and not read would wait, and with
+    /// them every thread that logs.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
         };
         let new = open(path)?;
+        if !new.metadata()?.is_file() {
+            let why = format!("{}: no regular file", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let mut lines = self.lines.lock();
-        lines.out = new;
+        lines.out = Box::new(new);
         lines.is_torn = is_torn(path);
         Ok(())
     }
@@ -94,11 +100,11 @@ impl LogFile {
     }
 }
 
-fn open(path: &Path) -> io::Result<Out> {
+fn open(path: &Path) -> io::Result<File> {
     let opened = append_to(path, OpenOptions::new().create(true).mode(0o640));
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    Ok(Box::new(opened.map_err(named)?))
+    opened.map_err(named)
 }
 
 /// Opens a file for appending. A pipe that nobody reads is refused, where an open that blocks would wait for a reader. Writes
@@ -184,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+    fn a_pipe_in_the_place_of_a_log_is_not_waited_for() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
@@ -205,7 +211,11 @@ mod tests {
         let options = options.custom_flags(OFlags::NONBLOCK.bits() as i32);
         let _reader = options.read(true).open(&path).unwrap();
         LogFile::check(&path).unwrap();
-        log.reopen().unwrap();
+        // Opened and not read, a pipe takes 64 KiB.
+        log.reopen().unwrap_err();
+        for _ in 0..100 {
+            log.make_writer().write_all(&[b'a'; 1024]).unwrap();
+        }
         let file = append_to(&path, &mut OpenOptions::new()).unwrap();
         assert!(!fcntl_getfl(&file).unwrap().contains(OFlags::NONBLOCK));
     }
