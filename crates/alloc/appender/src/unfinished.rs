@@ -70,11 +70,8 @@ impl Unfinished {
             let began = runtime.now();
             if !finish(zone) {
                 let mut state = self.0.lock();
-                if state.retries.due_at().is_some() {
-                    state.retries.failed_again(began, runtime.now());
-                } else {
-                    state.retries.begin(runtime.now());
-                }
+                state.retries.begin(began);
+                state.retries.failed_again(began, runtime.now());
                 break;
             }
             self.remove(zone);

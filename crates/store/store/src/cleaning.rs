@@ -78,7 +78,7 @@ impl Inner {
         let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
         if !self.read_only {
             self.reset_again(Duration::MAX)?;
-            self.finish_again();
+            self.finish_again(Duration::MAX);
         }
         self.update_reserves();
         let (pressure, why) = match asked {
@@ -128,15 +128,21 @@ impl Inner {
         Ok(matches!(round, Round::Cleaned(_)))
     }
 
-    /// Finishes the zones that could not be finished when they were left, if the retry is due.
-    fn finish_again(&self) {
+    /// Finishes zones that could not be finished when they were left, if a retry is due, the pause being `at_most` as long
+    /// as in [`appender::Unfinished::is_due`]; true if one of them need not be finished any more. The caller does not hold
+    /// the turn.
+    pub(crate) fn finish_again(&self, at_most: Duration) -> bool {
         let unfinished = self.freelist.unfinished();
-        let is_due = || unfinished.is_due(self.runtime.now(), Duration::MAX);
+        if unfinished.is_empty() {
+            return false;
+        }
+        let is_due = || unfinished.is_due(self.runtime.now(), at_most);
         // Only the holder of the turn resets zones, so none of these becomes another owner's meanwhile.
         let Some(_turn) = self.cleaner.turn(is_due) else {
-            return;
+            // Another thread may have finished them.
+            return unfinished.is_empty();
         };
-        unfinished.try_again(&self.runtime, Duration::MAX, |zone| {
+        unfinished.try_again(&self.runtime, at_most, |zone| {
             let found = self.device.report_zone(zone);
             if found.is_ok_and(|found| !found.condition.is_active()) {
                 return true;
@@ -150,7 +156,7 @@ impl Inner {
                 tracing::debug!(%error, %zone, "a zone cannot be finished yet");
             }
             finished.is_ok()
-        });
+        })
     }
 
     /// A round during another drive's turn: resets zones without live data, which moves nothing, and records for the

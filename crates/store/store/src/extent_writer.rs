@@ -12,6 +12,7 @@ use crate::options::{DataOptions, WriteHints};
 use crate::stream::{AppendError, Placed, Stream};
 use crate::written::{Hold, Run, Written};
 use crate::{Error, Result};
+use appender::IN_NEED;
 use object::{ChecksumBlock, ChecksumKind, Codec, MAX_STORED};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -279,8 +280,10 @@ pub(crate) fn append<'a>(
                 continue;
             }
             Err(AppendError::Drive(error)) => {
-                if appender::is_of_limit(&error) && !store.freelist.unfinished().is_empty() {
-                    store.cleaner.nudge();
+                // The cleaner, which holds the turn, has tried at the beginning of its round.
+                let can_finish = appender::is_of_limit(&error) && !store.moved.has(stream);
+                if can_finish && store.finish_again(IN_NEED) {
+                    continue;
                 }
                 return Err(Error::Drive(error));
             }

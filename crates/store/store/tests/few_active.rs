@@ -3,15 +3,17 @@
 
 use crate::common;
 use crate::common::{
-    assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
+    FailingDrive, assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
 };
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
+use runtime::{Clock, Runtime, SimulatedClock};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use store::{Store, Transaction};
+use std::time::Duration;
+use store::{Error, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
 
 fn drive(conventional_zones: u32, max_active_zones: u32) -> Arc<dyn ZonedDevice> {
@@ -142,6 +144,74 @@ fn zones_that_could_not_be_finished_are_finished_later() {
         store.tend().unwrap();
         assert_eq!(active(), 0);
     }
+}
+
+/// A store on a drive that finishes no zone.
+fn without_finishes(active: u32) -> (FailingDrive, Store, Arc<SimulatedClock>) {
+    let small = Geometry {
+        max_open_zones: active,
+        max_active_zones: active,
+        ..geometry(120)
+    };
+    let drive = Arc::new(Faults::new(MemoryDrive::new(small).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let clock = Arc::new(SimulatedClock::default());
+    let options = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..common::options()
+    };
+    let store = Store::mount(device, options).unwrap();
+    create_collection(&store);
+    let fault = Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Finish, 1, fault));
+    (drive, store, clock)
+}
+
+fn leave_a_zone(store: &Store, kth: u64) -> store::Result<()> {
+    put(store, &format!("o{kth}"), &pattern(kth, 20_000))?;
+    store.seal_open_zones()
+}
+
+/// Writers that need a zone wait as long as a round does.
+#[test]
+fn a_round_of_the_cleaner_tries_one_zone_that_cannot_be_finished() {
+    let (drive, store, clock) = without_finishes(14);
+    (0..4).for_each(|kth| leave_a_zone(&store, kth).unwrap());
+    drive.clear();
+    // A timeout of the kernel.
+    let half_a_minute = Duration::from_secs(30);
+    let its = clock.clone();
+    let slow = Arc::new(move |_: ZoneCommand| its.advance(half_a_minute));
+    drive.add(Plan::from(ZoneCommand::Finish, 1, Fault::Slow(slow)));
+    let fault = Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Finish, 1, fault));
+    let began = clock.now();
+    store.tend().unwrap();
+    let took = clock.now() - began;
+    assert!(took <= half_a_minute, "{took:?}");
+    // The pause is ten times as long.
+    for _ in 0..8 {
+        clock.advance(half_a_minute);
+        store.tend().unwrap();
+    }
+    let took = clock.now() - began;
+    assert!(took < 10 * half_a_minute, "{took:?}");
+}
+
+#[test]
+fn a_put_that_needs_an_active_zone_waits_for_no_pause() {
+    let (drive, store, clock) = without_finishes(8);
+    let refused = (0..20).find_map(|kth| leave_a_zone(&store, kth).err());
+    assert!(matches!(refused, Some(Error::Drive(_))), "{refused:?}");
+    // The pauses become longer than a minute.
+    for _ in 0..12 {
+        clock.advance(Duration::from_secs(64));
+        store.tend().unwrap();
+    }
+    drive.clear();
+    clock.advance(Duration::from_secs(1));
+    put(&store, "late", &pattern(99, 20_000)).unwrap();
 }
 
 /// After a power cut, full zones of unfinished uploads may be partly written ones: as many active zones without an

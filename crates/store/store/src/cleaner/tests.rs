@@ -1,7 +1,11 @@
 use super::*;
-use crate::test_drive::{drive, mount, put};
+use crate::test_drive::{drive, mount, options, put};
+use crate::{MountOptions, Store};
+use device::faults::{Fault, Faults, Plan};
+use runtime::{Clock, SimulatedClock};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use zone::ZoneCondition;
+use zone::{ZoneCommand, ZoneCondition};
 use zone_alloc::Greedy;
 
 fn cleaner() -> Cleaner {
@@ -76,6 +80,35 @@ fn a_round_that_fails_before_it_cleans_is_over() {
     *inner.kv.write() = kv;
     inner.cleaner.failed();
     assert!(!store.clean_status().requested);
+}
+
+/// It is not the drive's time.
+#[test]
+fn a_wait_for_the_turn_lengthens_no_pause_between_finishes() {
+    let clock = Arc::new(SimulatedClock::default());
+    let drive = Arc::new(Faults::new(drive()));
+    let options = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..options()
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    let fault = Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Finish, 1, fault));
+    put(&store, "first");
+    store.seal_open_zones().unwrap();
+    let inner = &store.inner;
+    let turn = inner.cleaner.turn(|| true).unwrap();
+    std::thread::scope(|scope| {
+        let retry = scope.spawn(|| inner.finish_again(Duration::MAX));
+        while inner.cleaner.state.lock().in_need == 0 {
+            std::thread::yield_now();
+        }
+        clock.advance(Duration::from_secs(60));
+        drop(turn);
+        assert!(!retry.join().unwrap());
+    });
+    let due_at = inner.freelist.unfinished().due_at().unwrap();
+    assert!(due_at > clock.now() && due_at < clock.now() + Duration::from_secs(1));
 }
 
 /// A put makes no bytes dead, so that the cleaner's thread would sleep on.
