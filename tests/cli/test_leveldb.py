@@ -94,7 +94,7 @@ def test_what_cannot_be_removed_beside_a_drive_does_not_come_back(zonestore, fil
         # Nor can they be emptied: the next epoch would make them count.
         notes.chmod(0o444)
         refused = subprocess.run(without_override(put), input=b"y", capture_output=True)
-        assert refused.returncode == 1 and f"zonestore: {notes}: " in refused.stderr.decode(), refused.stderr
+        assert refused.returncode == 1 and f"zonestore: {notes}: notes of another time" in refused.stderr.decode(), refused.stderr
         notes.chmod(0o644)
         done = subprocess.run(without_override(put), input=b"y", capture_output=True)
         assert done.returncode == 0, done.stderr

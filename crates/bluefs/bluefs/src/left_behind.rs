@@ -30,8 +30,8 @@ pub(crate) fn recover_unsynced(
     // Each epoch that begins writes its number before the notes that are there: those of another file system or of another
     // epoch would count from then on.
     if noted.is_empty() && !read_only {
-        let unusable = |error| Arc::new(memory.unusable(error));
-        memory.clear().map_err(unusable)?;
+        let stay = |error| Arc::new(memory.other_notes(error));
+        memory.clear().map_err(stay)?;
     }
     Ok(noted)
 }

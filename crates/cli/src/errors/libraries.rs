@@ -52,15 +52,19 @@ pub const OPEN_FILES: &str =
 pub const THREADS: &str = "end other programs, or raise the limit on processes and threads: `ulimit -u` shows it, and TasksMax= sets it for a \
      service";
 
-/// The error for the file beside a drive that keeps what is not on it yet.
+/// The error for the file beside a drive that keeps what is not on it yet, or notes of another time.
 fn of_unsynced(error: &FileDriveError, source: &io::Error) -> CommandError {
     let made = CommandError::host(error, source);
     let exit = Exit::Failed;
+    let hint = match error {
+        FileDriveError::OtherNotes { .. } => "none of them counts: let the file be removed",
+        _ => {
+            "keep the file, which has acknowledged writes, and try again once it can be read and written"
+        }
+    };
     match made.hint {
         Some(_) => CommandError { exit, ..made },
-        None => CommandError { exit, ..made }.hint(
-            "keep the file, which has acknowledged writes, and try again once it can be read and written",
-        ),
+        None => CommandError { exit, ..made }.hint(hint),
     }
 }
 
@@ -70,7 +74,9 @@ impl From<FileDriveError> for CommandError {
         let error = match error {
             E::Geometry(error) => return error.into(),
             E::Io { ref source, .. } => return Self::host(&error, source),
-            E::Unsynced { ref source, .. } => return of_unsynced(&error, source),
+            E::Unsynced { ref source, .. } | E::OtherNotes { ref source, .. } => {
+                return of_unsynced(&error, source);
+            }
             error => error,
         };
         let at = |path: &std::path::Path| shell_word(path);
@@ -90,7 +96,7 @@ impl From<FileDriveError> for CommandError {
             E::InUse { path } => Busy, format!("stop the other program; `fuser {}` names it", at(path));
             E::HostFull { .. } => NoSpace, FREE_HOST;
             E::TooLargeForHost { .. } | E::NameTooLong { .. } | E::TooManyZones { .. } => Usage;
-            E::Io { .. } | E::Unsynced { .. } | E::Geometry(_) => Failed;
+            E::Io { .. } | E::Unsynced { .. } | E::OtherNotes { .. } | E::Geometry(_) => Failed;
         }
     }
 }
@@ -272,7 +278,8 @@ impl From<bluefs::Error> for CommandError {
             E::Drive(error) => return error.into(),
             E::Unsynced(error) => {
                 return match &*error {
-                    FileDriveError::Unsynced { source, .. } => of_unsynced(&error, source),
+                    FileDriveError::Unsynced { source, .. }
+                    | FileDriveError::OtherNotes { source, .. } => of_unsynced(&error, source),
                     other => Self::new(Exit::Failed, other),
                 };
             }

@@ -24,8 +24,10 @@ const BLOCKING: usize = 16;
 /// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory,
 /// and a download 3.
 const BODIES: usize = 128;
-/// When suffixes that could not be read, or found no space, are looked for again.
+/// When suffixes that could not be read, or found no space, are looked for again. The pause doubles each time, up to a day:
+/// rows that are damaged for good cannot be read then either, and all behind them are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
+const LOOK_AGAIN_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Most staged data and most open readers at the same time.
 const STAGED: usize = 4096;
 const OPENED: usize = 4096;
@@ -68,10 +70,10 @@ impl SwiftCalls {
         }))
     }
 
-    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, again after ten minutes until all
-    /// are there or [`Self::stop`] is called. To be called once, beside the first requests.
+    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, again after ten minutes and then
+    /// ever longer pauses, until all are there or [`Self::stop`] is called. To be called once, beside the first requests.
     pub async fn find_suffixes(self: Arc<Self>) {
-        loop {
+        for pause in pauses() {
             let found = self.call(|calls| {
                 let goes_on = || !calls.is_stopping.load(Ordering::Relaxed);
                 Ok(calls.drive.find_suffixes(goes_on))
@@ -81,7 +83,7 @@ impl SwiftCalls {
             if has_all || self.is_stopping.load(Ordering::Relaxed) {
                 break;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(pause).await;
         }
     }
 
@@ -157,5 +159,25 @@ impl SwiftCalls {
     }
 }
 
+/// The pauses before suffixes are looked for again.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let longer = |pause: &Duration| Some((*pause * 2).min(LOOK_AGAIN_AT_MOST));
+    std::iter::successors(Some(LOOK_AGAIN), longer)
+}
+
 /// [`SwiftCalls`] as an argument of handlers.
 pub type Calls = State<Arc<SwiftCalls>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suffixes_that_are_never_found_are_looked_for_once_a_day() {
+        let minutes: Vec<u64> = pauses()
+            .take(10)
+            .map(|pause| pause.as_secs() / 60)
+            .collect();
+        assert_eq!(minutes, [10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440]);
+    }
+}

@@ -119,6 +119,14 @@ impl HostMemory {
         }
     }
 
+    /// The error for a failed removal of notes that do not count.
+    pub fn other_notes(&self, source: io::Error) -> FileDriveError {
+        FileDriveError::OtherNotes {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
     /// Opens the file without blocking, in case a FIFO has that name. `None` if there is no file: only then is nothing lost.
     fn open_to_read(&self) -> io::Result<Option<File>> {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;

@@ -74,6 +74,15 @@ pub enum FileDriveError {
         /// Its error.
         source: io::Error,
     },
+    /// The file beside the drive has nothing that counts for this drive any more, and stays as it is: from the next epoch on
+    /// it would count.
+    #[error("{}: notes of another time, which can be neither removed nor emptied: {source}", path.display())]
+    OtherNotes {
+        /// The file beside the drive.
+        path: PathBuf,
+        /// Its error.
+        source: io::Error,
+    },
     /// The host's file system is full.
     #[error("{}: the host's file system is full", path.display())]
     HostFull {
