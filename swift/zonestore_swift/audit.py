@@ -11,6 +11,7 @@ from swift.common.utils import mkdirs
 from swift.obj import diskfile
 
 from zonestore_swift.errors import Refused, Unavailable
+from zonestore_swift.location import is_number
 
 AUDITS = "audits"
 
@@ -65,5 +66,5 @@ def _to_do(manager, drive, policy, status, auditor_type):
     if os.path.exists(os.path.join(status, f"auditor_status_{auditor_type}.json")):
         left = diskfile.get_auditor_status(status, manager.logger, auditor_type)
         # Without a status that can be read, Swift lists the directory.
-        return [name for name in left if str(name).isdigit()]
+        return [name for name in left if is_number(name)]
     return [str(partition) for partition in drive.partitions(policy)]

@@ -5,12 +5,17 @@ from swift.common.storage_policy import PolicyError, split_policy_string
 from swift.common.swob import HTTPBadRequest
 
 
-def number_of(partition):
-    """The partition as the daemon takes it, of 32 bits. Requests may name anything in its place: they are answered 400."""
+def is_number(partition):
+    """Whether the daemon can take it: 32 bits."""
     text = str(partition)
-    if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 32):
-        raise HTTPBadRequest(body=f"Invalid partition: {text}", content_type="text/plain")
-    return int(text)
+    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) < 1 << 32
+
+
+def number_of(partition):
+    """The partition as the daemon takes it. Requests may name anything in its place: they are answered 400."""
+    if not is_number(partition):
+        raise HTTPBadRequest(body=f"Invalid partition: {partition}", content_type="text/plain")
+    return int(partition)
 
 
 class Location:

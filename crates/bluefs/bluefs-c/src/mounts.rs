@@ -156,7 +156,7 @@ fn open_at_once(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     // SAFETY: The call asks for flags of a file that is open.
     let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
     // SAFETY: The call changes only flags of a file that is open.
-    let set = |flags| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
+    let set = |flags: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
     if flags < 0 || set(flags & !libc::O_NONBLOCK) < 0 {
         return Err(io::Error::last_os_error());
     }

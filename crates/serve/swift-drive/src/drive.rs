@@ -218,7 +218,19 @@ impl SwiftDrive {
         for file in files {
             let name = address.file(file);
             transaction.remove_if_present(&to, &name);
-            transaction.rename((&from, &name), (&to, &name));
+            match self.store.stat(&from, &name) {
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%error, "it is removed, for it cannot be quarantined");
+                    let nothing = self.store.nothing()?;
+                    // A put replaces a record that cannot be read; a removal alone would have to read it.
+                    transaction.put(&from, &name, nothing, Attributes::new());
+                    transaction.remove(&from, &name);
+                }
+                found => {
+                    found?;
+                    transaction.rename((&from, &name), (&to, &name));
+                }
+            }
         }
         self.mark(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)

@@ -8,7 +8,7 @@ use kv_log::KvLog;
 use std::cell::Cell;
 use std::sync::Arc;
 use store::{Attributes, MountOptions, Salvage, SalvageOptions, Store, Transaction, Written};
-use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, SwiftDrive};
+use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, Put, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp, Wanted};
 use zone::ZoneId;
 use zone_alloc::ZonePool;
@@ -153,11 +153,18 @@ fn the_file_that_cannot_be_read_is_named() {
     drop(swift);
     let hit = posted.to_string();
     let store = with_damaged_records(store, &drive, |key| contains(key, &hit));
-    let opened = SwiftDrive::new(store).open(address(1), Wanted::default());
+    let swift = SwiftDrive::new(store);
+    let opened = swift.open(address(1), Wanted::default());
     let Err(Error::InFile { file, .. }) = opened else {
         panic!("no file is named");
     };
     assert_eq!(file, posted);
+    // Out of the way, although its record cannot be moved: the object can be put again.
+    swift.quarantine(address(1), Some(posted)).unwrap();
+    assert!(swift.files(address(1)).unwrap().is_empty());
+    assert!(!swift.quarantined(0, 9).unwrap().is_empty());
+    let put = swift.put(address(1), data(), None, Vec::new()).unwrap();
+    assert_eq!(put, Put::Done);
 }
 
 /// Unmounts, repairs, and mounts again.

@@ -162,7 +162,7 @@ impl<'a> ObjectAt<'a> {
             resolved_extents(*rows, map, from, to)?
         } else {
             let kv = self.store.kv()?;
-            match self.last_extent(&*kv, map, from, to)? {
+            match self.last_extent(&*kv, map, from, to) {
                 Some(last) => vec![last],
                 None => resolved_extents(&*kv, map, from, to)?,
             }
@@ -173,20 +173,18 @@ impl<'a> ObjectAt<'a> {
 
     /// The extent at the end of a segment, if it has all of the bytes `from..to`, as that of a small object: one look-up by
     /// its key, where a walk takes several times as long. Not if its blob is shared.
-    fn last_extent(&self, kv: &dyn View, map: u64, from: u64, to: u64) -> Result<Option<Row>> {
+    fn last_extent(&self, kv: &dyn View, map: u64, from: u64, to: u64) -> Option<Row> {
         let ends = self.onode.segments.iter().filter(|s| s.map == map);
         let mut ends = ends.map(|s| (s.start, s.start + s.length));
-        let Some((_, end)) = ends.find(|(start, end)| *start <= from && to <= *end) else {
-            return Ok(None);
-        };
+        let (_, end) = ends.find(|(start, end)| *start <= from && to <= *end)?;
         if end - from > u64::from(MAX_STORED) {
-            return Ok(None);
+            return None;
         }
-        let found = read_extent_row(kv, map, end)?;
-        let found = found.map(|extent| (end - extent.length, extent));
-        Ok(found.filter(|(start, extent)| {
-            *start <= from && !matches!(extent.content, Content::Shared { .. })
-        }))
+        // A row that cannot be read may be of other bytes than these: the walk says so if it is not.
+        let extent = read_extent_row(kv, map, end).ok()??;
+        let start = end.checked_sub(extent.length)?;
+        let is_all = start <= from && !matches!(extent.content, Content::Shared { .. });
+        is_all.then_some((start, extent))
     }
 
     /// Size, time and attributes as of the opening.

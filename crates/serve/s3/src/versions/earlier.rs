@@ -9,6 +9,11 @@ use store::{Listed, Store};
 /// Versions of a key listed at a time.
 const BATCH: usize = 1000;
 
+/// Whether a record is not damaged. A damaged `null` version does not take the id from a newer one that was put above it.
+fn is_whole(record: &store::Result<bool>) -> bool {
+    !matches!(record, Err(error) if error.is_damage())
+}
+
 /// Versions of a key other than the current one.
 pub struct Earlier<'a> {
     pub store: &'a Store,
@@ -51,15 +56,24 @@ impl Earlier<'_> {
     pub fn has_room_for(&self, version: &Version, newest: Option<&Version>) -> store::Result<bool> {
         // Versions sort newest first.
         let is_newer = newest.is_none_or(|newest| version < newest);
-        Ok(is_newer && !(version.is_null() && self.null()?.is_some()))
+        Ok(is_newer && !(version.is_null() && self.find_null(is_whole)?.is_some()))
     }
 
     /// The version with id `null`.
     pub fn null(&self) -> store::Result<Option<Version>> {
+        self.find_null(|_| true)
+    }
+
+    /// The newest version with id `null` whose record, or its error, `counts`.
+    fn find_null(
+        &self,
+        counts: impl Fn(&store::Result<bool>) -> bool,
+    ) -> store::Result<Option<Version>> {
         let mut from = String::new();
         loop {
             let found = self.list(&from, BATCH)?;
-            if let Some((version, _)) = found.iter().find(|(version, _)| version.is_null()) {
+            let is_it = |(version, record): &&(Version, _)| version.is_null() && counts(record);
+            if let Some((version, _)) = found.iter().find(is_it) {
                 return Ok(Some(version.clone()));
             }
             match found.last() {

@@ -174,6 +174,12 @@ fn a_damaged_null_version_keeps_its_key_writable() {
         let deleted = change.delete(&[], Store::commit).unwrap().0;
         assert_eq!((deleted.marker, deleted.id.as_deref()), (true, Some(NULL)));
     }
+    // What was put as `null` above it keeps that id.
+    put(&store, &locks, BUCKET, "k");
+    locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+    assert!(put(&store, &locks, BUCKET, "k").is_some());
+    let found = stat(&store, BUCKET, "k", Some(NULL)).unwrap();
+    assert_eq!(found.collection, versions_of(BUCKET));
 }
 
 #[test]
