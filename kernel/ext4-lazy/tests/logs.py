@@ -5,6 +5,7 @@ import subprocess
 import journal
 from bench import STATISTICS, check, program, statistics
 from damage import off
+from media import ON_DM, empty
 
 # Files that are open and have no name, on a file system that is frozen and copied.
 COPIED = """
@@ -38,6 +39,35 @@ def test_orphans_of_a_read_only_mount(bench):
         # With orphan_file, a replay leaves orphan_present, without lazy as with it.
         subprocess.run([program("e2fsck"), "-f", "-p", str(image)], capture_output=True, check=False)
         bench.fsck(image, replay=False)
+
+
+def test_begun_short_of_space(bench):
+    """
+    A read-only mount frees an orphan, and has to free space of the log first: the superblock at home says nevertheless, before the
+    first commit, with which transaction the log goes on.
+    """
+    empty(bench)
+    disks, crash = [bench.image, bench.folder / "log"], {"code": 124, "kill_when": bench.share / "done"}
+    # What is written home waits, so the cleaner does; a handle needs a third of the log, or a quarter with 6.1, and 32 blocks.
+    bench.guest(f"""{ON_DM}
+        dmsetup remove j; lazy /dev/mapper/d /mnt rw,commit=300
+        # The first file that is opened has the superblock logged. The cleaner would mark that, too.
+        touch /mnt/first; fsfreeze -f /mnt; fsfreeze -u /mnt
+        mkdir /mnt/d; exec 7>/mnt/d/open; rm /mnt/d/open; sync /mnt/d; suspended d
+        part=3; case $(uname -r) in 6.1.*) part=4; esac
+        needed=$(($(blockdev --getsz /dev/ubdb) / 8 / part + 32)) n=0
+        free() {{ awk '$1 == "log_free" {{ print $2 }}' /proc/fs/jbd2*/*/lazy; }}
+        while [ $(free) -ge $needed ]; do n=$((n + 1)); touch /mnt/d/$n; sync /mnt/d/$n; done
+        : >$LAZY_SHARE/done; sleep 1000""", disks=disks, **crash)
+    (bench.share / "done").unlink()
+    end = journal.Journal(program("debugfs"), *disks).head()[1]
+    said = bench.guest("lazy /dev/ubda /mnt ro; until grep -q '^published [1-9]' /proc/fs/jbd2*/*/lazy; do sleep 0.1; done; "
+                       f"{STATISTICS}; : >$LAZY_SHARE/done; sleep 1000", disks=disks, **crash)
+    check(statistics(said)["cleaned"] > 0, f"there was space: {said[-2000:]}")
+    seen = journal.Seen(journal.read(bench.image, 1024, 1024))
+    check(seen.exists and seen.sequence == end, f"the superblock says transaction {seen.sequence}, the log went on with {end}")
+    bench.guest("lazy /dev/ubda /mnt; [ -e /mnt/d/1 ]; umount /mnt; mount -t ext4 /dev/ubda /mnt; umount /mnt", disks=disks)
+    bench.fsck(bench.image, replay=False, external=disks[1])
 
 
 def test_noload_writes_nothing(bench):

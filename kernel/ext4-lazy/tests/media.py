@@ -16,6 +16,19 @@ UNMOUNTED = OLD + "umount /mnt"
 KILLED = OLD + ": >$LAZY_SHARE/done; sleep 1000"
 OTHER_DEVICE = "mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda; "
 
+# A file system that is on d as well, and its journal on j. A device that is taken for one without a cache gets no flushes, which
+# would wait for what is suspended.
+ON_DM = """
+    export DM_DISABLE_UDEV=1
+    mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb
+    # The superblock is not logged for orphans, and nothing else has copies that nobody asked for.
+    mke2fs -q -F -t ext4 -b 4096 -O orphan_file -E lazy_itable_init=0 -J device=/dev/ubdb /dev/ubda
+    for disk in ubda ubdb; do echo "write through" >/sys/block/$(basename $(readlink -f /dev/$disk))/queue/write_cache; done
+    dmsetup create d --table "0 $(blockdev --getsz /dev/ubda) linear /dev/ubda 0"
+    dmsetup create j --table "0 $(blockdev --getsz /dev/ubdb) linear /dev/ubdb 0"
+    suspended() { dmsetup suspend --noflush --nolockfs $1; }
+"""
+
 
 def test_media_errors(bench):
     """Blocks that cannot be read or written: an error with the block, never a hang, and nothing lost when it is mended."""
@@ -113,3 +126,10 @@ def test_log_cannot_be_written(bench):
         # There, the number of an interrupted transaction is used up by a commit record.
         missing = (KINDS if most else {"commit record"}) - met
         check(not missing, f"{name}: no bad {', '.join(missing)} was met")
+
+
+def empty(bench):
+    """The two devices that ON_DM makes a file system of."""
+    for image, megabytes in ((bench.image, 32), (bench.folder / "log", 5)):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
