@@ -3,7 +3,7 @@
 import re
 
 import journal
-from bench import BAD_BLOCKS, HERE, SEED, check, program
+from bench import BAD_BLOCKS, HERE, SEED, STATISTICS, check, program
 
 KINDS = {"copy of a block", "descriptor block", "revoke block", "commit record", "journal superblock"}
 # More blocks than the first commit has.
@@ -133,3 +133,45 @@ def empty(bench):
     for image, megabytes in ((bench.image, 32), (bench.folder / "log", 5)):
         with open(image, "wb") as file:
             file.truncate(megabytes << 20)
+
+
+def test_errors_of_old_copies(bench):
+    """
+    The cleaner waits for a block that the drive then gives up, in the log or at home; meanwhile a commit has a newer copy of it. The
+    error is no matter: nothing is aborted, and all is there.
+    """
+    log = bench.folder / "log"
+    for where, device, block in (("the log", "j", "$2"), ("home", "d", "$1")):
+        empty(bench)
+        said = bench.guest(rf"""{ON_DM}
+            [ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing
+            echo 1 | tee /sys/kernel/tracing/events/jbd2*/jbd2_lazy_publish/enable >/dev/null
+            # Changes a file, and says home and copy of the only block that the commit has.
+            changed() {{
+                echo >/sys/kernel/tracing/trace; chmod $1 /mnt/20; sync /mnt/20
+                sed -n 's/.* jbd2_lazy_publish: .* block \([0-9]*\) log block \([0-9]*\) .*/\1 \2/p' /sys/kernel/tracing/trace
+            }}
+            # One request, that of the cleaner.
+            stuck() {{
+                for i in 1 2 3; do read reads writes </sys/block/$dm/inflight; [ $((reads + writes)) = 1 ] || return 1; sleep 0.1; done
+            }}
+            mounted() {{ lazy /dev/mapper/d /mnt rw,journal_path=/dev/mapper/j; }}
+            mounted; touch /mnt/{{1..40}}; sync
+            set -- $(changed 600); [ $# = 2 ]; home=$1 at=$(({block} * 8))
+            disk=$(dmsetup table {device} | cut -d' ' -f4) dm=dm-$(dmsetup info -c --noheadings -o minor {device})
+            dmsetup create bad --table "0 8 linear $disk $at"
+            printf '%s\n' "0 $at linear $disk 0" "$at 8 linear /dev/mapper/bad 0" \
+                "$((at + 8)) $(($(blockdev --getsz /dev/mapper/{device}) - at - 8)) linear $disk $((at + 8))" | dmsetup load {device}
+            suspended {device}; dmsetup resume {device}; suspended bad
+            n=100; until stuck; do n=$((n + 1)); touch /mnt/$n; sync /mnt/$n; done
+            {STATISTICS} | grep -x 'cleaned 0'; set -- $(changed 640); [ $1 = $home ]
+            dmsetup load bad --table "0 8 error"; dmsetup resume bad
+            until {STATISTICS} | grep -q '^clean_batches [1-9]' || dmesg | grep -q 'JBD2.*: error -5'; do sleep 0.1; done
+            suspended bad; dmsetup load bad --table "0 8 linear $disk $at"; dmsetup resume bad
+            touch /mnt/last; sync /mnt/last; umount /mnt
+            mounted; [ $(stat -c %a /mnt/20) = 640 ]; [ -e /mnt/$n ]; [ -e /mnt/last ]; umount /mnt""",
+                           disks=[bench.image, log])
+        check(not re.search(r"JBD2: .*cannot|Aborting journal", said.split("-- kernel")[1]), f"{where}: {said[-3000:]}")
+        found = "[ $(stat -c %a /mnt/20) = 640 ]; [ -e /mnt/last ]"
+        bench.guest(f"mount -t ext4 -o journal_path=/dev/ubdb /dev/ubda /mnt; {found}; umount /mnt", disks=[bench.image, log])
+        bench.fsck(bench.image, replay=False, external=log)
