@@ -8,21 +8,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Handle {
-    /// Truncates the file to `size` bytes; [`Error::Invalid`] if it is shorter. `path` is for messages. Of a log on a drive
-    /// file that keeps bytes, frames are written first, which may find no space.
+    /// Truncates the file to `size` bytes; [`Error::Invalid`] if it is shorter. `path` is for messages. Before a log on a
+    /// drive file that keeps bytes becomes shorter, frames are written, which may find no space. If the host has no room to
+    /// note what is left of a flushed tail, the log stays as it is.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         let Self { shared, node } = self;
         let mut stream = node.writing.lock();
+        // Without this lock a log only becomes longer.
+        let now = node.body.read().size();
         // Bytes that were noted, also before a note failed, may have been written since to places that no frame names yet.
         let may_be_noted = node.kind == Kind::Log && shared.device.host_memory().is_some();
-        if may_be_noted && !stream.in_frame && size > 0 {
+        if may_be_noted && !stream.in_frame && (1..now).contains(&size) {
             shared.write_frames()?;
             stream.in_frame = true;
         }
         let mut state = shared.state.lock();
         state.check()?;
         let mut body = node.body.write();
-        let now = body.size();
         if size > now {
             let (path, what) = (path.to_owned(), "the new size");
             return Err(Error::Invalid {

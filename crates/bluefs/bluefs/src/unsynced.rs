@@ -178,12 +178,18 @@ impl Unsynced {
     }
 
     /// Notes what a truncation leaves of a tail, in a slot of its own, and then invalidates all notes of before: whenever
-    /// the process is killed, the old ones or the new one is whole. Without room for the new one there is none. Fails as
-    /// [`Self::forget`].
+    /// the process is killed, the old ones or the new one is whole. Fails as [`Self::forget`], and without room for the new
+    /// one if the old ones may be all that keeps these bytes.
     pub fn shorten(&self, notes: &mut Notes, inode: u64, written: u64, left: &[u8]) -> Result<()> {
         let mut other = Notes::default();
         let is_noted =
             !left.is_empty() && self.is_on() && self.note(&mut other, inode, written, left);
+        let is_of = |left: &(usize, u64)| left.1 == inode;
+        let is_kept = notes.end > written || self.state.lock().left.iter().any(is_of);
+        if is_kept && !left.is_empty() && !is_noted {
+            self.release(&mut other, inode);
+            return Err(no_room(SLOTS as u64, io::ErrorKind::StorageFull.into()));
+        }
         let forgotten = self.forget(notes, inode);
         if forgotten.is_ok() && is_noted {
             std::mem::swap(notes, &mut other);
@@ -217,13 +223,8 @@ impl Unsynced {
             let kind = error.kind();
             let source = error.raw_os_error().map(io::Error::from_raw_os_error);
             let source = source.unwrap_or_else(|| io::Error::new(kind, error.to_string()));
-            // As for any other write, room on the host is what is missing.
             match zone::is_full(kind) {
-                true => Error::Drive(ZoneError::Io {
-                    command: ZoneCommand::Write,
-                    at: ByteOffset(offset),
-                    source: Arc::new(source),
-                }),
+                true => no_room(offset, source),
                 false => Arc::new(memory.unusable(source)).into(),
             }
         };
@@ -298,6 +299,15 @@ impl Unsynced {
         }
         false
     }
+}
+
+/// The error for a write that the host has no room for: as for any other write, that is what is missing.
+fn no_room(offset: u64, source: io::Error) -> Error {
+    Error::Drive(ZoneError::Io {
+        command: ZoneCommand::Write,
+        at: ByteOffset(offset),
+        source: Arc::new(source),
+    })
 }
 
 fn take(taken: &mut Vec<bool>) -> usize {

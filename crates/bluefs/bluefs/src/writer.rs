@@ -205,6 +205,12 @@ impl Writer {
     /// Truncates the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
+        let node = &self.handle.node;
+        let is_cut = (1..node.body.read().size()).contains(&size);
+        // What was noted before a note failed is noted nowhere else.
+        if is_cut && node.kind == Kind::Log && !self.shared().unsynced.is_on() {
+            self.flush()?;
+        }
         self.handle.truncate(&self.path, size)?;
         // Without room for a note, what is left of a flushed tail is written out.
         let has_tail = !self.handle.node.body.read().tail.is_empty();
@@ -462,6 +468,10 @@ mod tests {
         let fs = mounted(&path);
         let mut log = fs.create("/1.log").unwrap();
         log.append(&[7; 100]).unwrap();
+        // What changes nothing asks for no frame: there may be no space for it.
+        log.handle.truncate("/1.log", 100).unwrap();
+        log.handle.truncate("/1.log", 101).unwrap_err();
+        assert!(!log.handle.node.writing.lock().in_frame);
         log.flush().unwrap();
         // The process is killed before the writer flushes what is left.
         log.handle.truncate("/1.log", 50).unwrap();
@@ -470,24 +480,30 @@ mod tests {
         assert_eq!(fs.metadata("/1.log").unwrap().size, 50);
         drop(fs);
         let beside = |name: &str| directory.path().join(format!("{name}.unsynced"));
-        for (name, fails) in [("/2.log", false), ("/3.log", true)] {
+        for (name, fails, more) in [
+            ("/2.log", false, 2 << 20),
+            ("/3.log", true, 2 << 20),
+            ("/4.log", true, 0),
+        ] {
             let fs = mounted(&path);
-            // What was flushed has been written out since, to a place that no frame names.
             let mut log = fs.create(name).unwrap();
             log.append(&[7; 100]).unwrap();
             log.flush().unwrap();
-            log.append(&vec![7; 2 << 20]).unwrap();
+            // What was flushed has been written out since, to a place that no frame names, or is only noted.
+            log.append(&vec![7; more]).unwrap();
             if fails {
                 let error = std::io::Error::other("of another log's note");
                 assert!(!fs.shared.unsynced.noted(Err(error)));
             }
-            log.handle.truncate(name, 80).unwrap();
+            let cut = log.handle.truncate(name, 80);
+            assert!(cut.is_ok() || more == 0, "{name}: {cut:?}");
             // As a kill leaves it: no writer has ended.
             let copy = directory.path().join("copy");
             std::fs::copy(&path, &copy).unwrap();
             std::fs::copy(beside("d.zoned"), beside("copy")).unwrap();
             let left = mounted(&copy).metadata(name).unwrap().size;
             assert!(left >= 80, "{name}: {left}");
+            log.truncate(80).unwrap();
             fs.sync_metadata().unwrap();
             drop((log, fs));
             assert_eq!(mounted(&path).metadata(name).unwrap().size, 80);
