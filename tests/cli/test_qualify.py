@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -146,6 +147,14 @@ def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):
 def test_a_log_that_cannot_be_written_says_what_to_name(zonestore, drive):
     failed = zonestore.try_("drive", "power-test", drive, "--log", "/dev/full", "--yes-erase", "--flushes", "3")
     assert "/dev/full: " in failed.failed(1) and "name a file in --log" in failed.err, failed.err
+
+
+def test_a_log_that_is_open_already_is_refused(zonestore, drive, tmp_path):
+    (tmp_path / "log").touch()
+    with open(tmp_path / "log", "ab") as file:
+        command = ("drive", "power-test", drive, "--log", "/dev/stderr", "--yes-erase", "--flushes", "3")
+        done = subprocess.run([zonestore.path, *map(str, command)], cwd=tmp_path, stderr=file)
+    assert done.returncode and "/dev/stderr: open already" in (tmp_path / "log").read_text()
 
 
 def test_who_waits_for_the_other_end_of_a_pipe_is_told(zonestore, drive, tmp_path):

@@ -40,7 +40,7 @@ fn standard_input() -> CommandResult<io::Stdin> {
 /// Whether the path is `-`, or one of the host's names for standard output (`/dev/stdout`). What is said of the result
 /// would be mixed with the data there.
 pub fn is_standard_output(path: &Path) -> bool {
-    path == Path::new("-") || terminal::is_standard_output(path)
+    path == Path::new("-") || runtime::descriptor(path) == Some(1)
 }
 
 /// Standard output as a destination: no file.

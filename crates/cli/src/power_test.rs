@@ -128,9 +128,10 @@ impl Log {
 
     /// Opens the log for appending after `bytes`; a torn line there is truncated.
     fn behind(path: &Path, bytes: u64) -> io::Result<Self> {
-        // Opening a pipe would wait for its other end.
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let why = "a directory, pipe or device, and no file";
+        // Opening a pipe would wait for its other end, and what is open already would be cut.
+        let is_other = path.metadata().is_ok_and(|found| !found.is_file());
+        if is_other || runtime::descriptor(path).is_some() {
+            let why = "open already, or a directory, pipe or device, and no file";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let mut options = OpenOptions::new();

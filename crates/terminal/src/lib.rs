@@ -29,7 +29,7 @@ pub use question::{ask, can_ask};
 pub use span::Span;
 pub use steps::Steps;
 pub use time::{Duration, length, utc};
-pub use whole_file::{FileError, WholeFile, is_standard_output};
+pub use whole_file::{FileError, WholeFile};
 pub use wrapping::{columns, joined, wrapped};
 pub use zone::shell::{shell_text, shell_word};
 pub use zone::{Bytes as Size, SizeError, count};

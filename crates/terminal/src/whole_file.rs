@@ -1,6 +1,7 @@
 //! A file that gets its name only when it is complete, so that failed work does not leave a partial file under that
 //! name.
 
+use runtime::descriptor;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -75,8 +76,7 @@ impl WholeFile {
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let special = before.as_ref().filter(|before| !before.is_file());
         if before.is_some() && special.is_none() && descriptor(path).is_some() {
-            let why =
-                "a file that this process has open; name the file, or take - for standard output";
+            let why = "a file that this process has open; name the file";
             return Err(failed(
                 path,
                 io::Error::new(io::ErrorKind::InvalidInput, why),
@@ -179,26 +179,6 @@ fn failed(path: &Path, source: io::Error) -> FileError {
         path: path.to_owned(),
         source,
     }
-}
-
-/// Whether the path names this process's standard output, as `/dev/stdout` and `/proc/self/fd/1` do.
-pub fn is_standard_output(path: &Path) -> bool {
-    descriptor(path) == Some(1)
-}
-
-/// Number of the open file of this process that the path names.
-fn descriptor(path: &Path) -> Option<u32> {
-    let own = fs::canonicalize("/proc/self").ok()?;
-    let mut at = path.to_owned();
-    // As many links as the kernel follows.
-    for _ in 0..40 {
-        let within = fs::canonicalize(folder(&at)).ok()?;
-        if within.starts_with(&own) && within.ends_with("fd") {
-            return at.file_name()?.to_str()?.parse().ok();
-        }
-        at = within.join(fs::read_link(&at).ok()?);
-    }
-    None
 }
 
 fn folder(path: &Path) -> &Path {
@@ -315,21 +295,6 @@ mod tests {
         let missing = WholeFile::create(Path::new("/nowhere/x")).err().unwrap();
         assert_eq!(missing.path, Path::new("/nowhere/x"));
         assert_eq!(missing.source.kind(), io::ErrorKind::NotFound);
-    }
-
-    #[test]
-    fn standard_output_is_known_by_all_its_names() {
-        for name in [
-            "/dev/stdout",
-            "/dev/fd/1",
-            "/proc/self/fd/1",
-            "/proc/thread-self/fd/1",
-        ] {
-            assert!(is_standard_output(Path::new(name)), "{name}");
-        }
-        for name in ["/dev/stderr", "/dev/fd/0", "/dev/null", "1", "-", ""] {
-            assert!(!is_standard_output(Path::new(name)), "{name}");
-        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! All that a process takes from its host: time, random numbers, threads, locks, memory, a socket's path.
+//! All that a process takes from its host: time, random numbers, threads, locks, memory, a socket's path, open files.
 //!
 //! All code below the programs (`cli`, `serve`) takes these from here, so that the same code runs on real
 //! threads, under shuttle (feature `schedules`), or in a simulation that repeats from its seed. `scripts/seam`
 //! finds code that bypasses this crate.
 
 mod clock;
+mod descriptor;
 mod handle;
 mod hash;
 mod memory;
@@ -16,6 +17,7 @@ pub mod sync;
 pub mod thread;
 
 pub use clock::{Clock, SimulatedClock, SystemClock};
+pub use descriptor::descriptor;
 pub use handle::Runtime;
 pub use hash::{HashMap, HashSet, KeyedHash, NumberHash};
 pub use memory::memory_bytes;

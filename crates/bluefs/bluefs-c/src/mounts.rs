@@ -16,9 +16,9 @@ use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
@@ -149,18 +149,26 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     Ok(mount)
 }
 
-/// Opens a file for writing. A pipe that nobody reads is an error: the program would wait for a reader. Writes to a full
-/// pipe wait.
-fn open_at_once(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
-    // SAFETY: The call asks for flags of a file that is open.
-    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-    // SAFETY: The call changes only flags of a file that is open.
-    let set = |flags: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
-    if flags < 0 || set(flags & !libc::O_NONBLOCK) < 0 {
-        return Err(io::Error::last_os_error());
+/// Opens a file for what is recorded of a drive. Standard output and standard error are written to as they are open: by
+/// another opening they would be emptied, or written over from their start.
+///
+/// # Errors
+/// The host's error; the path names a pipe, whose reader may end the process or hold it up, or another file that the process
+/// has open.
+fn open_record(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let kind = path.metadata().ok().map(|found| found.file_type());
+    if kind.is_some_and(|kind| kind.is_fifo()) {
+        return refused("a pipe; name a file");
     }
-    Ok(file)
+    match runtime::descriptor(path) {
+        Some(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),
+        Some(2) => Ok(io::stderr().as_fd().try_clone_to_owned()?.into()),
+        Some(_) if kind.is_some_and(|kind| kind.is_file()) => {
+            refused("a file that this process has open; name the file")
+        }
+        _ => options.open(path),
+    }
 }
 
 fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
@@ -169,7 +177,7 @@ fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
         return Ok(Arc::new(drive));
     };
     let mut options = OpenOptions::new();
-    let file = open_at_once(Path::new(&told), options.create(true).append(true))
+    let file = open_record(Path::new(&told), options.create(true).append(true))
         .map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
     let file = Mutex::new(file);
     let sink = move |event: &Event| {
@@ -355,7 +363,7 @@ fn write_statistics(fs: &dyn FileSystem) {
     let value = fs.statistics();
     let (path, text) = (Path::new(&path), format!("{value:#}\n"));
     let mut options = OpenOptions::new();
-    let opened = open_at_once(path, options.create(true).write(true).truncate(true));
+    let opened = open_record(path, options.create(true).write(true).truncate(true));
     if let Err(error) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
         eprintln!("zonestore: {}: {error}", path.display());
     }
@@ -364,6 +372,9 @@ fn write_statistics(fs: &dyn FileSystem) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::OpenOptionsExt;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn a_cache_has_a_size_with_a_unit_or_is_refused_by_name() {
@@ -380,16 +391,53 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+    fn neither_a_pipe_nor_what_is_open_is_written_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
         let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
         // SAFETY: The name ends with a zero byte.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
-        open_at_once(&path, OpenOptions::new().append(true)).unwrap_err();
         let mut options = OpenOptions::new();
         let options = options.read(true).custom_flags(libc::O_NONBLOCK);
         let _reader = options.open(&path).unwrap();
-        open_at_once(&path, OpenOptions::new().append(true)).unwrap();
+        open_record(&path, OpenOptions::new().append(true)).unwrap_err();
+        let path = folder.path().join("log");
+        std::fs::write(&path, "mine").unwrap();
+        let open = File::open(&path).unwrap();
+        let name = format!("/dev/fd/{}", open.as_raw_fd());
+        let mut options = OpenOptions::new();
+        options.write(true).truncate(true);
+        open_record(Path::new(&name), &options).unwrap_err();
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+        open_record(&path, &options).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"");
+    }
+
+    /// Set in the process whose standard error is a file.
+    const CHILD: &str = "ZONESTORE_TEST_STANDARD_ERROR";
+
+    #[test]
+    fn standard_error_that_is_a_file_keeps_what_it_has() {
+        if std::env::var_os(CHILD).is_some() {
+            let mut options = OpenOptions::new();
+            options.create(true).write(true).truncate(true);
+            let mut file = open_record(Path::new("/dev/stderr"), &options).unwrap();
+            file.write_all(b"told\n").unwrap();
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = File::create(&path).unwrap();
+        log.write_all(b"before\n").unwrap();
+        let this = "mounts::tests::standard_error_that_is_a_file_keeps_what_it_has";
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", this, "--nocapture"]).env(CHILD, "");
+        let ended = child.stdout(Stdio::null()).stderr(log).status().unwrap();
+        assert!(ended.success());
+        let log = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            log.starts_with("before\n") && log.contains("told\n"),
+            "{log}"
+        );
     }
 }
