@@ -33,24 +33,24 @@ impl SwiftDrive {
     /// suffixes that were made so far.
     ///
     /// `goes_on` is asked before every 256 suffixes. If it returns false, the next call goes on there, also after another
-    /// mount. Errors are logged. What could not be read, or found no space, is looked at again by the next call: the answer is
-    /// whether all suffixes are there.
-    pub fn find_suffixes(&self, goes_on: impl Fn() -> bool) -> bool {
-        let policies = match self.known_policies() {
-            Ok(policies) => policies,
-            Err(error) => {
-                tracing::error!(%error, "suffixes may be missing");
-                return false;
-            }
-        };
-        let mut has_all = true;
+    /// mount. The answer is whether all suffixes are there. What could not be read, or found no space, is looked at again by
+    /// the next call.
+    ///
+    /// # Errors
+    /// The last policy's that has one; errors of all are logged. There is no space, or the store fails. Rows that cannot be
+    /// read are passed over, which is no error.
+    pub fn find_suffixes(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
+        let policies = self.known_policies();
+        let policies =
+            policies.inspect_err(|error| tracing::error!(%error, "suffixes may be missing"))?;
+        let mut has_all = Ok(true);
         for policy in policies {
-            has_all &= match self.find_suffixes_of(policy, &goes_on) {
-                Ok(has_all) => has_all,
-                Err(error) => {
-                    tracing::error!(%error, policy, "suffixes may be missing");
-                    false
-                }
+            let found = self.find_suffixes_of(policy, &goes_on);
+            let found = found
+                .inspect_err(|error| tracing::error!(%error, policy, "suffixes may be missing"));
+            has_all = match (has_all, found) {
+                (Ok(all), Ok(found)) => Ok(all && found),
+                (_, Err(error)) | (Err(error), _) => Err(error),
             };
         }
         has_all

@@ -179,7 +179,7 @@ fn repaired(store: Store, drive: &Arc<MemoryDrive>) -> Store {
 /// The objects on a drive that was started.
 fn started(store: Store) -> SwiftDrive {
     let swift = SwiftDrive::new(store);
-    swift.find_suffixes(|| true);
+    swift.find_suffixes(|| true).unwrap();
     swift
 }
 
@@ -279,16 +279,19 @@ fn a_start_waits_for_no_suffixes_and_goes_on_where_the_last_one_stopped() {
     let found = || start().partitions(0, 0, usize::MAX).unwrap();
     assert!(found().is_empty());
     let asked = Cell::new(0);
-    start().find_suffixes(|| asked.replace(asked.get() + 1) < 2);
+    start()
+        .find_suffixes(|| asked.replace(asked.get() + 1) < 2)
+        .unwrap();
     let some = found().len();
     assert!(some > 0 && some < COUNT, "{some}");
     // Nothing in front of them is looked at again.
     let mut transaction = Transaction::new();
     transaction.remove(SUFFIXES, "0000000000/909");
     store.commit(transaction).unwrap();
-    start().find_suffixes(|| true);
+    start().find_suffixes(|| true).unwrap();
     assert!(found().into_iter().eq(1..COUNT as u32));
-    start().find_suffixes(|| panic!("all were found before"));
+    let all = start().find_suffixes(|| panic!("all were found before"));
+    assert!(all.unwrap());
 }
 
 #[test]

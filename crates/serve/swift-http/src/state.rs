@@ -24,8 +24,8 @@ const BLOCKING: usize = 16;
 /// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory,
 /// and a download 3.
 const BODIES: usize = 128;
-/// When suffixes that could not be read, or found no space, are looked for again. The pause doubles each time, up to a day:
-/// rows that are damaged for good cannot be read then either, and all behind them are looked at again.
+/// When missing suffixes are looked for again. Behind looks that only passed over rows the pause doubles, up to a day: rows
+/// that are damaged for good cannot be read then either, and all behind them are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 const LOOK_AGAIN_AT_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Most staged data and most open readers at the same time.
@@ -70,19 +70,22 @@ impl SwiftCalls {
         }))
     }
 
-    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, again after ten minutes and then
-    /// ever longer pauses, until all are there or [`Self::stop`] is called. To be called once, beside the first requests.
+    /// Looks for missing suffixes ([`SwiftDrive::find_suffixes`]), in the place of one call, again after ten minutes, and then
+    /// after ever longer pauses while only rows cannot be read, until all are there or [`Self::stop`] is called. To be called
+    /// once, beside the first requests.
     pub async fn find_suffixes(self: Arc<Self>) {
-        for pause in pauses() {
+        let mut pause = Duration::ZERO;
+        loop {
             let found = self.call(|calls| {
                 let goes_on = || !calls.is_stopping.load(Ordering::Relaxed);
-                Ok(calls.drive.find_suffixes(goes_on))
+                Ok(calls.drive.find_suffixes(goes_on).ok())
             });
             // An error only if the call panics, which is logged.
-            let has_all = found.await.unwrap_or(true);
-            if has_all || self.is_stopping.load(Ordering::Relaxed) {
+            let has_all = found.await.unwrap_or(Some(true));
+            if has_all == Some(true) || self.is_stopping.load(Ordering::Relaxed) {
                 break;
             }
+            pause = pause_behind(pause, has_all);
             tokio::time::sleep(pause).await;
         }
     }
@@ -159,10 +162,13 @@ impl SwiftCalls {
     }
 }
 
-/// The pauses before suffixes are looked for again.
-fn pauses() -> impl Iterator<Item = Duration> {
-    let longer = |pause: &Duration| Some((*pause * 2).min(LOOK_AGAIN_AT_MOST));
-    std::iter::successors(Some(LOOK_AGAIN), longer)
+/// The pause before suffixes are looked for again, behind the pause `before` and a look that has not found all: `None` if
+/// it ended with an error, as for want of space.
+fn pause_behind(before: Duration, has_all: Option<bool>) -> Duration {
+    match has_all {
+        Some(_) => (before * 2).clamp(LOOK_AGAIN, LOOK_AGAIN_AT_MOST),
+        None => LOOK_AGAIN,
+    }
 }
 
 /// [`SwiftCalls`] as an argument of handlers.
@@ -174,10 +180,12 @@ mod tests {
 
     #[test]
     fn suffixes_that_are_never_found_are_looked_for_once_a_day() {
-        let minutes: Vec<u64> = pauses()
-            .take(10)
-            .map(|pause| pause.as_secs() / 60)
-            .collect();
-        assert_eq!(minutes, [10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440]);
+        let mut pause = Duration::ZERO;
+        for minutes in [10, 20, 40, 80, 160, 320, 640, 1280, 1440, 1440] {
+            pause = pause_behind(pause, Some(false));
+            assert_eq!(pause.as_secs() / 60, minutes);
+        }
+        // There may soon be space.
+        assert_eq!(pause_behind(pause, None), LOOK_AGAIN);
     }
 }
