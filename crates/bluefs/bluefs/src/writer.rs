@@ -207,14 +207,11 @@ impl Writer {
         self.check()?;
         let node = &self.handle.node;
         let is_cut = (1..node.body.read().size()).contains(&size);
-        // What was noted before a note failed is noted nowhere else.
+        // After a note has failed, none takes the place of those that a truncation invalidates.
         if is_cut && node.kind == Kind::Log && !self.shared().unsynced.is_on() {
             self.flush()?;
         }
-        self.handle.truncate(&self.path, size)?;
-        // Without room for a note, what is left of a flushed tail is written out.
-        let has_tail = !self.handle.node.body.read().tail.is_empty();
-        if has_tail { self.flush() } else { Ok(()) }
+        self.handle.truncate(&self.path, size)
     }
 
     /// Writes out the tail and releases the zone. The bytes are durable only if they were synced.
