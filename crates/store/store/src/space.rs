@@ -150,11 +150,15 @@ impl Inner {
         }
     }
 
-    /// Purges removed objects for a caller that waits: for 10 seconds at most, the rest follows in the background.
+    /// Purges removed objects for a caller that waits: for 10 seconds at most. The cleaner's thread purges the rest.
     pub fn purge_in_need(&self, is_needed: impl Fn() -> bool) -> Result<()> {
         let until = self.runtime.now() + COMPACTION_PATIENCE;
         let goes_on = || is_needed() && !self.cleaner.has_ended() && self.runtime.now() < until;
-        self.purge_doomed(goes_on).map(drop)
+        if self.purge_doomed(goes_on)? && self.open_maps.has_doomed() {
+            // Its last round may have been over while this thread had the map.
+            self.cleaner.nudge();
+        }
+        Ok(())
     }
 
     /// Makes room for `bytes`, until `fits` accepts the data capacity; [`Error::NoSpace`] if no more can be made.
@@ -162,17 +166,21 @@ impl Inner {
         if fits(self.data_capacity()) {
             return Ok(());
         }
+        let is_needed = || !self.freelist.fits(bytes, self.data_capacity());
+        let mut purged = self.open_maps.steps();
         // Removed objects may wait for the purge, and their rows for compaction.
-        self.purge_in_need(|| !self.freelist.fits(bytes, self.data_capacity()))?;
+        self.purge_in_need(is_needed)?;
         let until = self.runtime.now() + COMPACTION_PATIENCE;
         let mut settled = 0;
         loop {
-            let purged = self.open_maps.steps();
             let capacity = self.data_capacity();
             if fits(capacity) {
                 return Ok(());
             }
             if self.open_maps.wait_for_step(purged, &self.runtime, until) {
+                // A thread that needs no more leaves the rest of its map.
+                purged = self.open_maps.steps();
+                self.purge_in_need(is_needed)?;
                 continue;
             }
             if !self.settle_metadata(&mut settled)? {

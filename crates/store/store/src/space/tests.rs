@@ -5,7 +5,7 @@ use crate::format::key;
 use crate::summary_writer::{Why, read_places};
 use crate::test_drive::changed_database::{Calls, Changed};
 use crate::test_drive::{changed, drive, mount, options, put, remove};
-use crate::{MountOptions, Store};
+use crate::{Attributes, MountOptions, Store, Transaction};
 use device::MemoryDrive;
 use device::changed::Change;
 use kv::Database;
@@ -187,4 +187,55 @@ fn a_put_on_a_full_host_waits_for_a_purge_under_way() {
         matches!(refused, Err(Error::HostFull { .. })),
         "{refused:?}"
     );
+}
+
+/// A put purges no more than it needs.
+#[test]
+fn a_put_takes_over_a_purge_that_another_one_leaves_half_way() {
+    let size = 16 << 20;
+    let store = mount(&drive());
+    let inner = &store.inner;
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&vec![7; size]).unwrap();
+    let mut tx = Transaction::new();
+    tx.put("c", "large", writer.finish().unwrap(), Attributes::new());
+    store.commit(tx).unwrap();
+    let reader = store.open("c", "large").unwrap();
+    remove(&store, "large");
+    drop(reader);
+    let (map, purged) = inner.open_maps.take_doomed().unwrap();
+    let wanted = inner.data_capacity() - size as u64 / 2;
+    let asked = AtomicU64::new(0);
+    let fits = |capacity| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        inner.freelist.fits(wanted, capacity)
+    };
+    assert!(!fits(inner.data_capacity()));
+    thread::scope(|scope| {
+        let put = scope.spawn(|| inner.find_space(wanted, fits));
+        // It has found nothing to purge.
+        while asked.load(Ordering::Relaxed) < 3 {
+            thread::yield_now();
+        }
+        inner.open_maps.end_purge(map, Some(purged));
+        put.join().unwrap().unwrap();
+    });
+}
+
+/// The cleaner's thread may have found nothing to purge while a put had one of the maps.
+#[test]
+fn a_put_that_leaves_removed_objects_to_the_cleaner_wakes_it() {
+    let store = mount(&drive());
+    for name in ["first", "second"] {
+        put(&store, name);
+        let reader = store.open("c", name).unwrap();
+        remove(&store, name);
+        drop(reader);
+    }
+    let inner = &store.inner;
+    inner.cleaner.asked();
+    inner.purge_in_need(|| false).unwrap();
+    assert!(inner.cleaner.asked().nudged);
+    inner.purge_in_need(|| false).unwrap();
+    assert!(!inner.cleaner.asked().nudged);
 }
