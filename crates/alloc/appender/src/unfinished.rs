@@ -13,6 +13,8 @@ struct State {
     retries: Retries,
     /// The zone that was tried last.
     last: Option<ZoneId>,
+    /// Zones removed so far.
+    removed: u64,
 }
 
 /// Zones that were left and could not be finished. Each holds an active resource of the drive until it is finished or reset.
@@ -29,10 +31,15 @@ impl Unfinished {
     /// Removes a zone that was finished or reset.
     pub fn remove(&self, zone: ZoneId) {
         let mut state = self.0.lock();
-        state.zones.remove(&zone);
+        state.removed += u64::from(state.zones.remove(&zone));
         if state.zones.is_empty() {
             state.retries.end();
         }
+    }
+
+    /// A number that changes whenever a zone is removed, so that the drive may allow another active one.
+    pub fn removed(&self) -> u64 {
+        self.0.lock().removed
     }
 
     /// Whether there is no such zone.
@@ -54,28 +61,36 @@ impl Unfinished {
         is_due && !state.zones.is_empty()
     }
 
-    /// If a retry is due, calls `finish` for one zone after the other until it returns false: the zone could not be finished.
-    /// Others are removed, so it returns true also for a zone that need not be finished. True if a zone was removed.
+    /// If a retry is due, calls `finish` for one zone after the other until it returns `Some(false)`: the zone could not be
+    /// finished. `Some(true)` removes the zone, which is finished or need not be; `None` leaves it to a later call. True if a
+    /// zone was removed.
     pub fn try_again(
         &self,
         runtime: &Runtime,
         at_most: Duration,
-        finish: impl Fn(ZoneId) -> bool,
+        finish: impl Fn(ZoneId) -> Option<bool>,
     ) -> bool {
         let mut any = false;
         if !self.is_due(runtime.now(), at_most) {
             return any;
         }
-        while let Some(zone) = self.next() {
+        let zones = self.0.lock().zones.len();
+        for _ in 0..zones {
+            let Some(zone) = self.next() else { break };
             let began = runtime.now();
-            if !finish(zone) {
-                let mut state = self.0.lock();
-                state.retries.begin(began);
-                state.retries.failed_again(began, runtime.now());
-                break;
+            match finish(zone) {
+                Some(true) => {
+                    self.remove(zone);
+                    any = true;
+                }
+                Some(false) => {
+                    let mut state = self.0.lock();
+                    state.retries.begin(began);
+                    state.retries.failed_again(began, runtime.now());
+                    break;
+                }
+                None => {}
             }
-            self.remove(zone);
-            any = true;
         }
         any
     }
@@ -108,7 +123,7 @@ mod tests {
         let again = |at_most, can_be: bool| {
             let finish = |zone: ZoneId| {
                 tried.borrow_mut().push(zone.0);
-                can_be
+                Some(can_be)
             };
             let any = unfinished.try_again(&runtime, at_most, finish);
             (any, tried.take())
@@ -135,5 +150,14 @@ mod tests {
         unfinished.remove(ZoneId(4));
         unfinished.add(ZoneId(7));
         assert_eq!(again(Duration::MAX, true), (true, vec![7]));
+        // One that cannot be tried yet keeps no other from it, and begins no pause.
+        unfinished.add(ZoneId(1));
+        unfinished.add(ZoneId(2));
+        let removed = unfinished.removed();
+        let finish = |zone: ZoneId| (zone != ZoneId(1)).then_some(true);
+        assert!(unfinished.try_again(&runtime, Duration::MAX, finish));
+        assert_eq!(unfinished.due_at(), Some(Duration::ZERO));
+        unfinished.remove(ZoneId(2));
+        assert_eq!(unfinished.removed(), removed + 1);
     }
 }

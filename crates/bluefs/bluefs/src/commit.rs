@@ -106,6 +106,7 @@ impl Shared {
         let journal = &mut batch.journal;
         let result = journal.append(&*self.device, &mut batch.changes, &mut next);
         self.counters.journal(journal.bytes - before);
+        self.wake_for_unfinished();
         result
     }
 

@@ -198,7 +198,7 @@ impl Shared {
                 Err(Error::Drive(error))
                     if attempt < ATTEMPTS
                         && appender::is_of_limit(&error)
-                        && self.leave_an_open_zone()? =>
+                        && (self.finish_data_again() || self.leave_an_open_zone()?) =>
                 {
                     attempt += 1;
                     // Whatever was written to it, the next attempt resets it first.

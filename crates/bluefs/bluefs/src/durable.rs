@@ -11,6 +11,8 @@ impl Shared {
     /// Writes a superblock to both rings and flushes.
     pub fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
         rings.append(&*self.device, superblock, &|| self.flush())?;
+        // Here, the finish of an old journal counts, too.
+        self.wake_for_unfinished();
         self.counters
             .superblock(2 * u64::from(superblock.block_size));
         self.flush()

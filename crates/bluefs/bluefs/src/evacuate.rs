@@ -442,9 +442,7 @@ impl Shared {
         *used = slot.capacity;
         drop(used);
         appender::finish(&*self.device, slot.zone);
-        if !self.device.unfinished().is_empty() {
-            self.wake.call();
-        }
+        self.wake_for_unfinished();
     }
 }
 

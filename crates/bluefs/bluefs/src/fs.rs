@@ -295,6 +295,12 @@ impl BlueFs {
         self.shared.make_space()
     }
 
+    /// Finishes zones that could not be finished when they were left, if a retry is due: once its pause, or `at_most` if that
+    /// is shorter, has passed since the last failure. True if one of them holds no active resource of the drive any more.
+    pub fn finish_again(&self, at_most: Duration) -> bool {
+        self.shared.finish_again(at_most)
+    }
+
     /// Moves the live data out of the emptiest sequential zone, however much it is: for a drive where conventional
     /// zones are free and a store needs sequential ones. False if there is nothing to move.
     pub fn leave_sequential_zone(&self) -> Result<bool> {

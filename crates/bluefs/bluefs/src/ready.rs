@@ -174,8 +174,10 @@ impl Shared {
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
 
-    /// Resets one of BlueFS's zones unless it is empty. A conventional zone is not reset, but must be writable.
+    /// Waits until no reader is in one of BlueFS's zones, and resets it unless it is empty. A conventional zone is not reset,
+    /// but must be writable.
     pub fn empty(&self, zone: ZoneId) -> ZoneResult<()> {
+        self.gate.wait_for_readers(zone);
         let command = ZoneCommand::Reset;
         match self.is_sequential(zone) {
             true if appender::reset_if_written(&*self.device, zone)? => {
@@ -196,11 +198,7 @@ impl Shared {
     pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Outcome> {
         let zones = zones.iter().copied();
         let (worn_out, zones): (Vec<_>, Vec<_>) = zones.partition(|zone| self.is_worn_out(*zone));
-        let mut resets = appender::reset_or_retire(&zones, |zone| {
-            // Waits until no reader is in the zone.
-            self.gate.wait_for_readers(zone);
-            self.empty(zone)
-        })?;
+        let mut resets = appender::reset_or_retire(&zones, |zone| self.empty(zone))?;
         resets.broken.extend(worn_out);
         // Now, because it takes commands to the drive, which may hang.
         let told = |zone| {

@@ -1,6 +1,8 @@
 //! Retries zones that could not be finished when they were left: until then each holds an active resource of the drive.
 
+use crate::ring::ring_zones;
 use crate::shared::Shared;
+use appender::IN_NEED;
 use device::ZonedDevice;
 use std::time::Duration;
 use zone::ZoneId;
@@ -14,15 +16,33 @@ impl Shared {
             return false;
         }
         let unfinished = self.device.unfinished();
-        unfinished.try_again(&self.runtime, at_most, |zone| self.finish_left(zone))
+        unfinished.try_again(&self.runtime, at_most, |zone| Some(self.finish_left(zone)))
+    }
+
+    /// Like [`Self::finish_again`], for a caller that needs an active zone and writes the journal: zones of the journal and
+    /// of superblocks are left out.
+    pub fn finish_data_again(&self) -> bool {
+        let unfinished = self.device.unfinished();
+        unfinished.try_again(&self.runtime, IN_NEED, |zone| {
+            let is_metadata = self.state.lock().zones.is_metadata(zone);
+            (!is_metadata).then(|| self.finish_left(zone))
+        })
+    }
+
+    /// Wakes the thread that retries if a zone could not be finished and no retry has failed: behind one that has, it wakes
+    /// by itself.
+    pub fn wake_for_unfinished(&self) {
+        if self.device.unfinished().due_at() == Some(Duration::ZERO) {
+            self.wake.call();
+        }
     }
 
     /// Finishes a zone that could not be finished when it was left. True also if it needs no finish any more: its next step
     /// is a reset, it was reset, or it is broken.
     fn finish_left(&self, zone: ZoneId) -> bool {
         let is_metadata = self.state.lock().zones.is_metadata(zone);
-        // Meanwhile no other journal begins, and no superblock is written to another zone.
-        let _journaling = is_metadata.then(|| self.journaling.lock());
+        // Until the zone is looked at, no other journal begins, and no superblock is written to another zone.
+        let journaling = is_metadata.then(|| self.journaling.lock());
         let state = self.state.lock();
         let g = self.device.geometry();
         let is_left = if is_metadata {
@@ -39,6 +59,8 @@ impl Shared {
         // A reset of the zone waits for its readers.
         let _reading = self.gate.enter_in([zone]);
         drop(state);
+        // Resets in the rings do not. Syncs wait for the journal, and a drive may take long to fail.
+        let _journaling = journaling.filter(|_| ring_zones(g).concat().contains(&zone));
         let Err(error) = self.device.finish(zone) else {
             return true;
         };
@@ -53,8 +75,11 @@ mod tests {
     use device::ZonedDevice;
     use device::faults::{Fault, Plan};
     use std::io::ErrorKind;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
     use zone::{ZoneCommand, ZoneCondition};
+    use zone_alloc::Purpose;
 
     /// Each would hold one of the drive's active zones until the next mount.
     #[test]
@@ -74,6 +99,7 @@ mod tests {
             assert_eq!(condition(zone), ZoneCondition::Full);
             assert!(shared.device.unfinished().is_empty());
             // The journal needs a second zone.
+            shared.wake.wait(Some(Duration::ZERO));
             drive.add(Plan::from(ZoneCommand::Finish, 1, fault()));
             for kth in 10..99 {
                 fs.create(&format!("/{kth}{}", "a".repeat(3000))).unwrap();
@@ -83,15 +109,55 @@ mod tests {
                 }
             }
             drive.clear();
+            assert!(shared.wake.is_called());
             let first = fs.info().journal_zone;
             assert!(condition(first).is_active());
+            // A drive may take long for it, and syncs write the journal meanwhile.
+            let is_free = Arc::new(AtomicBool::new(false));
+            let (its, seen) = (fs.shared.clone(), is_free.clone());
+            let looks = move |_| seen.store(its.journaling.try_lock().is_some(), Ordering::Relaxed);
+            let slow = Fault::Slow(Arc::new(looks));
+            drive.add(Plan::at(ZoneCommand::Finish, 1, slow).in_zone(first));
             assert!(shared.finish_again(Duration::MAX));
+            drive.clear();
+            assert!(is_free.load(Ordering::Relaxed));
             assert_eq!(condition(first), ZoneCondition::Full);
             assert!(shared.device.unfinished().is_empty());
             append(&mut file).unwrap();
             drop(file);
             fs.unmount().unwrap();
         }
+    }
+
+    /// Otherwise, the file system would stop.
+    #[test]
+    fn a_journal_that_begins_gets_the_active_zone_of_data_that_could_not_be_finished() {
+        let (drive, fs) = mounted_on(0, 14, 1);
+        let shared = &fs.shared;
+        let mut file = fs.create("/1.sst").unwrap();
+        append(&mut file).unwrap();
+        let zone = zone_of(&fs, "/1.sst");
+        let fault = || Fault::Io(ErrorKind::Other);
+        drive.add(Plan::at(ZoneCommand::Finish, 1, fault()).in_zone(zone));
+        assert!(shared.leave_an_open_zone().unwrap());
+        // Another user of the drive has all other active zones.
+        let start = |zone| drive.geometry().start(zone);
+        while let Some(zone) = shared.pool.take(Purpose::Files)
+            && drive.write(start(zone), &[0; 512]).is_ok()
+        {}
+        // The journal's own zone is not finished either.
+        drive.add(Plan::at(ZoneCommand::Finish, 1, fault()));
+        let epoch = || shared.state.lock().journal.epoch;
+        let before = epoch();
+        for kth in 10..99 {
+            fs.create(&format!("/{kth}{}", "a".repeat(3000))).unwrap();
+            fs.sync_metadata().unwrap();
+            if epoch() > before {
+                break;
+            }
+        }
+        let told = drive.report_zone(zone).unwrap();
+        assert_eq!(told.condition, ZoneCondition::Full);
     }
 
     /// It would be lost for the next file: nothing fits into a full zone.

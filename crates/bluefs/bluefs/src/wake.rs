@@ -16,6 +16,12 @@ impl Wake {
         self.changed.notify_one();
     }
 
+    /// Whether a call waits to be heard.
+    #[cfg(test)]
+    pub fn is_called(&self) -> bool {
+        *self.called.lock()
+    }
+
     /// Waits for a call, for at most the given time.
     pub fn wait(&self, at_most: Option<Duration>) {
         let mut called = self.called.lock();

@@ -79,6 +79,7 @@ impl Inner {
         if !self.read_only {
             self.reset_again(Duration::MAX)?;
             self.finish_again(Duration::MAX);
+            self.fs.finish_again(Duration::MAX);
         }
         self.update_reserves();
         let (pressure, why) = match asked {
@@ -129,34 +130,34 @@ impl Inner {
     }
 
     /// Finishes zones that could not be finished when they were left, if a retry is due, the pause being `at_most` as long
-    /// as in [`appender::Unfinished::is_due`]; true if one of them need not be finished any more. The caller does not hold
-    /// the turn.
-    pub(crate) fn finish_again(&self, at_most: Duration) -> bool {
+    /// as in [`appender::Unfinished::is_due`]. The caller does not hold the turn.
+    pub(crate) fn finish_again(&self, at_most: Duration) {
         let unfinished = self.freelist.unfinished();
-        if unfinished.is_empty() {
-            return false;
-        }
         let is_due = || unfinished.is_due(self.runtime.now(), at_most);
-        // Only the holder of the turn resets zones, so none of these becomes another owner's meanwhile.
-        let Some(_turn) = self.cleaner.turn(is_due) else {
-            // Another thread may have finished them.
-            return unfinished.is_empty();
-        };
+        if let Some(_turn) = self.cleaner.turn(is_due) {
+            self.finish_in_turn(at_most);
+        }
+    }
+
+    /// Like [`Self::finish_again`], for the holder of the turn: only that one resets zones, so none of these becomes another
+    /// owner's meanwhile.
+    pub(crate) fn finish_in_turn(&self, at_most: Duration) {
+        let unfinished = self.freelist.unfinished();
         unfinished.try_again(&self.runtime, at_most, |zone| {
             let found = self.device.report_zone(zone);
             if found.is_ok_and(|found| !found.condition.is_active()) {
-                return true;
+                return Some(true);
             }
             if self.freelist.is_written(zone) {
                 // Its stream is just leaving it.
-                return false;
+                return None;
             }
             let finished = self.device.finish(zone);
             if let Err(error) = &finished {
                 tracing::debug!(%error, %zone, "a zone cannot be finished yet");
             }
-            finished.is_ok()
-        })
+            Some(finished.is_ok())
+        });
     }
 
     /// A round during another drive's turn: resets zones without live data, which moves nothing, and records for the

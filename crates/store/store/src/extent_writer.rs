@@ -260,7 +260,9 @@ impl ObjectWriter {
 }
 
 /// Appends `stored`, with the lifetime `history`, to a stream and enters its place in `hold`. Where the stream needs a
-/// zone and none is free, cleans; if that frees none, goes on in another stream of the same kind.
+/// zone and none is free, cleans; if that frees none, goes on in another stream of the same kind. Where the drive allows no
+/// other active zone, finishes those that could not be finished before. Only the holder of the turn appends to a stream of
+/// the cleaner's.
 pub(crate) fn append<'a>(
     store: &'a Inner,
     (mut stream, history): (&'a Stream, History),
@@ -272,7 +274,9 @@ pub(crate) fn append<'a>(
     let mut blocks = &*padded;
     let mut left = stored.bytes.len() as u64;
     let mut ends = 0;
+    let unfinished = store.freelist.unfinished();
     while !blocks.is_empty() {
+        let removed = unfinished.removed();
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
             Err(AppendError::NeedsZone) => {
@@ -280,10 +284,15 @@ pub(crate) fn append<'a>(
                 continue;
             }
             Err(AppendError::Drive(error)) => {
-                // The cleaner, which holds the turn, has tried at the beginning of its round.
-                let can_finish = appender::is_of_limit(&error) && !store.moved.has(stream);
-                if can_finish && store.finish_again(IN_NEED) {
-                    continue;
+                if appender::is_of_limit(&error) {
+                    match store.moved.has(stream) {
+                        true => store.finish_in_turn(IN_NEED),
+                        false => store.finish_again(IN_NEED),
+                    }
+                    // Another thread may have finished one, too.
+                    if unfinished.removed() != removed || store.fs.finish_again(IN_NEED) {
+                        continue;
+                    }
                 }
                 return Err(Error::Drive(error));
             }

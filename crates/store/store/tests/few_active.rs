@@ -214,6 +214,28 @@ fn a_put_that_needs_an_active_zone_waits_for_no_pause() {
     put(&store, "late", &pattern(99, 20_000)).unwrap();
 }
 
+/// The cleaner's own write is refused, too, and cleaning may be what a put waits for.
+#[test]
+fn cleaning_that_needs_an_active_zone_waits_for_no_pause() {
+    let (drive, store, clock) = without_finishes(8);
+    let refused = (0..20).find_map(|kth| {
+        let dead = put(&store, &format!("dead{kth}"), &pattern(kth, 20_000));
+        dead.and_then(|()| leave_a_zone(&store, kth)).err()
+    });
+    assert!(matches!(refused, Some(Error::Drive(_))), "{refused:?}");
+    let mut tx = Transaction::new();
+    (0..20).for_each(|kth| _ = tx.remove_if_present("c", format!("dead{kth}")));
+    store.commit(tx).unwrap();
+    // The pauses become longer than a minute.
+    for _ in 0..12 {
+        clock.advance(Duration::from_secs(64));
+        store.tend().unwrap();
+    }
+    drive.clear();
+    clock.advance(Duration::from_secs(1));
+    assert!(store.clean_one().unwrap());
+}
+
 /// After a power cut, full zones of unfinished uploads may be partly written ones: as many active zones without an
 /// owner as the drive allows.
 #[test]

@@ -1,11 +1,13 @@
 use super::*;
-use crate::test_drive::{drive, mount, options, put};
-use crate::{MountOptions, Store};
+use crate::test_drive::{drive, geometry, mount, options, put};
+use crate::{MkfsOptions, MountOptions, Store};
+use device::MemoryDrive;
 use device::faults::{Fault, Faults, Plan};
+use kv_log::KvLog;
 use runtime::{Clock, SimulatedClock};
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use zone::{ZoneCommand, ZoneCondition};
+use zone::{Geometry, ZoneCommand, ZoneCondition};
 use zone_alloc::Greedy;
 
 fn cleaner() -> Cleaner {
@@ -105,10 +107,54 @@ fn a_wait_for_the_turn_lengthens_no_pause_between_finishes() {
         }
         clock.advance(Duration::from_secs(60));
         drop(turn);
-        assert!(!retry.join().unwrap());
+        retry.join().unwrap();
     });
     let due_at = inner.freelist.unfinished().due_at().unwrap();
     assert!(due_at > clock.now() && due_at < clock.now() + Duration::from_secs(1));
+}
+
+/// One of two writers that the drive's limit refuses finishes a zone for both.
+#[test]
+fn a_write_goes_on_in_the_active_zone_that_another_thread_has_freed() {
+    let few = Geometry {
+        max_open_zones: 8,
+        max_active_zones: 8,
+        ..geometry(96, 4)
+    };
+    let drive = Arc::new(Faults::new(MemoryDrive::new(few).unwrap()));
+    Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
+    let clock = Arc::new(SimulatedClock::default());
+    let options = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..options()
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    let write = || -> crate::Result<()> {
+        let mut writer = store.writer(None)?;
+        writer.write(&[7; 100_000])?;
+        writer.finish().map(drop)
+    };
+    let fault = || Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Finish, 1, fault()));
+    while write().is_ok() {
+        store.seal_open_zones().unwrap();
+    }
+    drive.clear();
+    drive.add(Plan::from(ZoneCommand::Finish, 2, fault()));
+    clock.advance(Duration::from_secs(1));
+    let inner = &store.inner;
+    let turn = inner.cleaner.turn(|| true).unwrap();
+    std::thread::scope(|scope| {
+        let writers = [(); 2].map(|()| scope.spawn(write));
+        while inner.cleaner.state.lock().in_need < 2 {
+            std::thread::yield_now();
+        }
+        drop(turn);
+        for writer in writers {
+            writer.join().unwrap().unwrap();
+        }
+    });
+    assert!(!inner.freelist.unfinished().is_empty());
 }
 
 /// A put makes no bytes dead, so that the cleaner's thread would sleep on.

@@ -1,14 +1,18 @@
-//! Zones that are empty and cannot be given up.
+//! Zones that are empty and cannot be given up, and those of the metadata that could not be finished.
 
 use crate::format::key;
 use crate::test_drive::changed_database::{Changed, Unread};
-use crate::test_drive::{drive, mount, options, put, remove};
-use crate::{MountOptions, Store};
+use crate::test_drive::{drive, geometry, mount, options, put, remove};
+use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use device::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
+use kv_log::KvLog;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
-use zone::{ZoneAddress, ZoneCondition};
+use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
 
 /// A store with two read-only ones: the rows that say where their summaries are are damaged.
 fn worn() -> Store {
@@ -185,4 +189,27 @@ fn rows_that_the_drive_does_not_read_keep_no_other_zone_from_being_cleaned() {
     for name in ["live or not", "also live or not"] {
         assert!(store.open("c", name).is_ok());
     }
+}
+
+/// A store without threads has nobody else for it.
+#[test]
+fn a_round_of_the_cleaner_finishes_zones_of_the_metadata_too() {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(96, 0)).unwrap()));
+    Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
+    let store = mount(&drive);
+    let mut tx = Transaction::new();
+    tx.create_collection("c", Attributes::new());
+    store.commit(tx).unwrap();
+    let active = || {
+        let zones = drive.report(ZoneId(0), 96).unwrap();
+        let active = zones.iter().filter(|zone| zone.condition.is_active());
+        active.count()
+    };
+    let fault = Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Finish, 1, fault));
+    assert!(store.inner.fs.close_sequential_zones().unwrap());
+    drive.clear();
+    let before = active();
+    store.tend().unwrap();
+    assert!(active() < before);
 }
