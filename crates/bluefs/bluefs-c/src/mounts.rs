@@ -153,13 +153,13 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
 /// another opening they would be emptied, or written over from their start.
 ///
 /// # Errors
-/// The host's error; the path names a pipe, whose reader may end the process or hold it up, or another file that the process
+/// The host's error; the path names a pipe or a socket, whose reader may end the process or hold it up, or another file that the process
 /// has open.
 fn open_record(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let kind = path.metadata().ok().map(|found| found.file_type());
-    if kind.is_some_and(|kind| kind.is_fifo()) {
-        return refused("a pipe; name a file");
+    if kind.is_some_and(|kind| kind.is_fifo() || kind.is_socket()) {
+        return refused("a pipe or a socket; name a file");
     }
     match runtime::descriptor(path) {
         Some(1) => Ok(io::stdout().as_fd().try_clone_to_owned()?.into()),

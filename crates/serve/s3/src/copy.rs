@@ -25,7 +25,7 @@ use http::HeaderMap;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
-use store::{Attributes, Store, Transaction};
+use store::{Store, Transaction};
 
 /// How many times a copy begins again because its source was replaced or got other tags.
 const ATTEMPTS: u32 = 8;
@@ -266,9 +266,7 @@ pub async fn part(
         let commit = move |store: &Store| {
             let (mut transaction, collection, name) = multipart::begin_part(&bucket, &id, number);
             source.require(&mut transaction);
-            // A part with a damaged record is replaced by a put, and cannot be removed.
-            let nothing = store.nothing().map_err(multipart::upload_error)?;
-            transaction.put(&collection, &name, nothing, Attributes::new());
+            transaction.remove_even_damaged(&collection, &name);
             source.put(&mut transaction, range, (&collection, &name), None, 0);
             transaction.set_attributes(&collection, &name, attributes.encode());
             match store.commit(transaction) {

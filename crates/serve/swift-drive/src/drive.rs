@@ -139,7 +139,7 @@ impl SwiftDrive {
             // The fragment was put again since: the later one stays, under the durable name.
             Some(_) => {
                 files.retain(|file| *file != from);
-                transaction.remove_if_present(&collection, address.file(to));
+                transaction.remove_even_damaged(&collection, address.file(to));
             }
         }
         transaction.rename(
@@ -217,20 +217,14 @@ impl SwiftDrive {
         let mut transaction = Transaction::new();
         for file in files {
             let name = address.file(file);
-            transaction.remove_if_present(&to, &name);
             match self.store.stat(&from, &name) {
-                Err(error) if error.is_damage() => {
-                    tracing::error!(%error, "it is removed, for it cannot be quarantined");
-                    let nothing = self.store.nothing()?;
-                    // A put replaces a record that cannot be read; a removal alone would have to read it.
-                    transaction.put(&from, &name, nothing, Attributes::new());
-                    transaction.remove(&from, &name);
-                }
+                // It cannot be moved.
+                Err(error) if error.is_damage() => transaction.remove_even_damaged(&from, &name),
                 found => {
                     found?;
-                    transaction.rename((&from, &name), (&to, &name));
+                    transaction.rename((&from, &name), (&to, &name))
                 }
-            }
+            };
         }
         self.mark(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
@@ -360,11 +354,11 @@ impl SwiftDrive {
     }
 }
 
-/// Adds the removal of these files to `transaction`.
+/// Adds the removal of these files to `transaction`. A damaged one would keep its object from being put and deleted.
 pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[FileName]) {
     let collection = Address::collection(address.policy);
     for file in files {
-        transaction.remove_if_present(&collection, address.file(*file));
+        transaction.remove_even_damaged(&collection, address.file(*file));
     }
 }
 

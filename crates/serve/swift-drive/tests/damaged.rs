@@ -167,6 +167,40 @@ fn the_file_that_cannot_be_read_is_named() {
     assert_eq!(put, Put::Done);
 }
 
+/// Only an open that asks for it would meet it.
+#[test]
+fn an_obsolete_file_with_a_damaged_record_keeps_nothing_from_being_put() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::ErasureCoding).unwrap();
+    let fragment = |seconds, index, is_durable| FileName {
+        timestamp: Timestamp::new(seconds, 0).unwrap(),
+        kind: Kind::Fragment { index, is_durable },
+    };
+    for number in 1..3 {
+        for index in [1, 3] {
+            swift
+                .put(address(number), fragment(1, index, true), None, Vec::new())
+                .unwrap();
+        }
+    }
+    drop(swift);
+    let hit = fragment(1, 1, true).to_string();
+    let store = with_damaged_records(store, &drive, |key| contains(key, &hit));
+    let swift = SwiftDrive::new(store);
+    let new = fragment(2, 1, false);
+    swift.put(address(1), new, None, Vec::new()).unwrap();
+    swift.make_durable(address(1), new).unwrap();
+    assert_eq!(swift.files(address(1)).unwrap(), [fragment(2, 1, true)]);
+    let tombstone = FileName {
+        kind: Kind::Tombstone,
+        ..new
+    };
+    swift.put(address(2), tombstone, None, Vec::new()).unwrap();
+    assert_eq!(swift.files(address(2)).unwrap(), [tombstone]);
+}
+
 /// Unmounts, repairs, and mounts again.
 fn repaired(store: Store, drive: &Arc<MemoryDrive>) -> Store {
     store.unmount().unwrap();

@@ -274,29 +274,27 @@ pub(crate) fn append<'a>(
     let mut blocks = &*padded;
     let mut left = stored.bytes.len() as u64;
     let mut ends = 0;
-    let unfinished = store.freelist.unfinished();
+    let mut is_again = false;
     while !blocks.is_empty() {
-        let removed = unfinished.removed();
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
             Err(AppendError::NeedsZone) => {
                 stream = store.make_room(stream, blocks.len() as u64)?;
                 continue;
             }
-            Err(AppendError::Drive(error)) => {
-                if appender::is_of_limit(&error) {
-                    match store.moved.has(stream) {
-                        true => store.finish_in_turn(IN_NEED),
-                        false => store.finish_again(IN_NEED),
-                    }
-                    // Another thread may have finished one, too.
-                    if unfinished.removed() != removed || store.fs.finish_again(IN_NEED) {
-                        continue;
-                    }
+            Err(AppendError::Drive(error)) if !is_again && appender::is_of_limit(&error) => {
+                is_again = true;
+                match store.moved.has(stream) {
+                    true => store.finish_in_turn(IN_NEED),
+                    false => store.finish_again(IN_NEED),
                 }
-                return Err(Error::Drive(error));
+                store.fs.finish_again(IN_NEED);
+                // Whoever has finished a zone: this thread or another.
+                continue;
             }
+            Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
         };
+        is_again = false;
         let Placed { at, length } = placed;
         if stored.codec != Codec::None && length < blocks.len() as u64 {
             // The zone's rest is too short: compressed data lies in one zone, so it is written again in the next. A

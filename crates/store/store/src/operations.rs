@@ -7,7 +7,7 @@ use crate::limits::check_attributes;
 use crate::open_maps::Drops;
 use crate::rows::onode_key;
 use crate::staging::Staging;
-use crate::step::{Step, Target};
+use crate::step::{Removal, Step, Target};
 use crate::written::{Hold, Written};
 use crate::{Attributes, Error, Result, Transaction};
 use object::{Extent, Segment, Span};
@@ -89,18 +89,15 @@ impl Work<'_> {
                 to,
                 offset,
             } => self.clone_range(&from, range, &to, offset),
-            Step::Remove { target, must_exist } => {
+            Step::Remove { target, removal } => {
                 let key = self.key(&target)?;
-                match self.staging.onode(&key).map_err(met_in(&target))? {
-                    Some(old) => {
-                        self.drop_segments(&target, &old.segments)?;
-                        self.drop_omap(old.omap);
-                        self.staging.set_onode(key, None);
-                        Ok(())
-                    }
-                    None if must_exist => Err(no_object(&target)),
-                    None => Ok(()),
+                let even_damaged = removal == Removal::EvenDamaged;
+                if self.drop_object(&target, &key, even_damaged)? {
+                    self.staging.set_onode(key, None);
+                } else if removal == Removal::Existing {
+                    return Err(no_object(&target));
                 }
+                Ok(())
             }
             Step::SetAttributes { target, attributes } => {
                 let (key, onode) = self.existing(&target)?;
@@ -290,23 +287,30 @@ impl Work<'_> {
         self.replace(target, onode)
     }
 
-    /// Gives an onode the name `target`, and drops the object that had it. Which rows were that one's is not known if its
-    /// record is damaged: they stay until a repair finds them without an object.
+    /// Gives an onode the name `target`, and drops the object that had it, also a damaged one.
     pub fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
         let key = self.key(target)?;
-        match self.staging.onode(&key) {
+        self.drop_object(target, &key, true)?;
+        self.staging.set_onode(key, Some(onode));
+        Ok(())
+    }
+
+    /// Drops the segments and the omap of an object; false if there is no object. Which rows are its own is not known if
+    /// its record is damaged: with `even_damaged` they stay until a repair finds them without an object.
+    fn drop_object(&mut self, target: &Target, key: &[u8], even_damaged: bool) -> Result<bool> {
+        match self.staging.onode(key).map_err(met_in(target)) {
             Ok(Some(old)) => {
                 self.drop_segments(target, &old.segments)?;
                 self.drop_omap(old.omap);
+                Ok(true)
             }
-            Ok(None) => {}
-            Err(error) if error.is_damage() => {
-                tracing::error!(%error, object = %target, "replaced; `store fsck --repair` gives its space back");
+            Ok(None) => Ok(false),
+            Err(error) if even_damaged && error.is_damage() => {
+                tracing::error!(%error, "dropped; `store fsck --repair` gives its space back");
+                Ok(true)
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
         }
-        self.staging.set_onode(key, Some(onode));
-        Ok(())
     }
 
     fn append(&mut self, target: &Target, data: Written) -> Result<()> {

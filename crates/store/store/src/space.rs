@@ -154,11 +154,12 @@ impl Inner {
     pub fn purge_in_need(&self, is_needed: impl Fn() -> bool) -> Result<()> {
         let until = self.runtime.now() + COMPACTION_PATIENCE;
         let goes_on = || is_needed() && !self.cleaner.has_ended() && self.runtime.now() < until;
-        if self.purge_doomed(goes_on)? && self.open_maps.has_doomed() {
+        let purged = self.purge_doomed(goes_on);
+        if !matches!(purged, Ok(false)) && self.open_maps.has_doomed() {
             // Its last round may have been over while this thread had the map.
             self.cleaner.nudge();
         }
-        Ok(())
+        purged.map(drop)
     }
 
     /// Makes room for `bytes`, until `fits` accepts the data capacity; [`Error::NoSpace`] if no more can be made.

@@ -72,6 +72,17 @@ impl fmt::Display for Target {
     }
 }
 
+/// What a removal accepts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Removal {
+    /// An object.
+    Existing,
+    /// Also that there is none.
+    IfPresent,
+    /// Also an object whose record cannot be read.
+    EvenDamaged,
+}
+
 #[derive(Debug)]
 pub(crate) enum Step {
     CreateCollection {
@@ -124,7 +135,7 @@ pub(crate) enum Step {
     },
     Remove {
         target: Target,
-        must_exist: bool,
+        removal: Removal,
     },
     SetAttributes {
         target: Target,

@@ -1,6 +1,6 @@
 //! A transaction: conditions and operations that happen together or not at all.
 
-use crate::step::{Attributes, Condition, Omap, OmapStep, Step, Target};
+use crate::step::{Attributes, Condition, Omap, OmapStep, Removal, Step, Target};
 use crate::{Hashed, Written};
 use std::ops::Range;
 
@@ -170,7 +170,7 @@ impl Transaction {
     pub fn remove(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Remove {
             target: target(collection, object),
-            must_exist: true,
+            removal: Removal::Existing,
         })
     }
 
@@ -178,7 +178,15 @@ impl Transaction {
     pub fn remove_if_present(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Remove {
             target: target(collection, object),
-            must_exist: false,
+            removal: Removal::IfPresent,
+        })
+    }
+
+    /// Removes the object if it exists, also if its record cannot be read: a repair gives back the space of its bytes then.
+    pub fn remove_even_damaged(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
+        self.add(Step::Remove {
+            target: target(collection, object),
+            removal: Removal::EvenDamaged,
         })
     }
 

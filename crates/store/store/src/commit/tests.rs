@@ -60,21 +60,30 @@ fn a_damaged_row_of_a_removed_object_does_not_refuse_the_mount() {
 }
 
 #[test]
-fn an_object_with_a_damaged_record_is_put_again() {
+fn an_object_with_a_damaged_record_is_put_again_or_removed() {
     let drive = drive();
     let store = mount(&drive);
     put(&store, "o");
+    put(&store, "p");
     store.unmount().unwrap();
     change(&drive, |opened, batch| {
         for row in opened.kv.scan(b"O", Some(b"P")) {
             batch.put(&row.unwrap().0, b"?");
         }
-        assert_eq!(batch.changes().count(), 1);
+        assert_eq!(batch.changes().count(), 2);
     });
     let store = mount(&drive);
     assert!(store.stat("c", "o").is_err());
     put(&store, "o");
     assert_eq!(store.stat("c", "o").unwrap().unwrap().size, 100_000);
+    let mut transaction = Transaction::new();
+    transaction.remove_if_present("c", "p");
+    store.commit(transaction).unwrap_err();
+    let mut transaction = Transaction::new();
+    transaction.remove_even_damaged("c", "p");
+    transaction.remove_even_damaged("c", "none");
+    store.commit(transaction).unwrap();
+    assert!(store.stat("c", "p").unwrap().is_none());
 }
 
 /// The bytes behind those that are lost would move to their place.
