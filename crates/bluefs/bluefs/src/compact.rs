@@ -111,7 +111,7 @@ impl Shared {
             journal,
             unused,
             in_vain,
-        } = self.write_snapshot(epoch, superblock.spare_zone, &frames, zones)?;
+        } = self.write_snapshot(epoch, (old.zone(), superblock.spare_zone), &frames, zones)?;
         self.flush()?;
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
@@ -166,11 +166,11 @@ impl Shared {
     }
 
     /// Begins the journal of `epoch`: in the spare zone or, if that fails, in another one. `zones` are for the frames
-    /// that do not fit the first zone.
+    /// that do not fit the first zone. Nothing is written to the `old` journal's last zone any more.
     fn write_snapshot(
         &self,
         epoch: u64,
-        spare: ZoneId,
+        (old, spare): (ZoneId, ZoneId),
         frames: &[Vec<u8>],
         mut zones: Vec<SetAside>,
     ) -> Result<Written> {
@@ -198,7 +198,7 @@ impl Shared {
                 Err(Error::Drive(error))
                     if attempt < ATTEMPTS
                         && appender::is_of_limit(&error)
-                        && (self.finish_data_again() || self.leave_an_open_zone()?) =>
+                        && (self.finish_again_behind(old) || self.leave_an_open_zone()?) =>
                 {
                     attempt += 1;
                     // Whatever was written to it, the next attempt resets it first.

@@ -19,11 +19,14 @@ impl Shared {
         unfinished.try_again(&self.runtime, at_most, |zone| Some(self.finish_left(zone)))
     }
 
-    /// Like [`Self::finish_again`], for a caller that needs an active zone and writes the journal: zones of the journal and
-    /// of superblocks are left out.
-    pub fn finish_data_again(&self) -> bool {
+    /// Like [`Self::finish_again`], for a caller that needs an active zone, writes the journal and has left its zone `old`:
+    /// other zones of the journal and of superblocks are left out.
+    pub fn finish_again_behind(&self, old: ZoneId) -> bool {
         let unfinished = self.device.unfinished();
         unfinished.try_again(&self.runtime, IN_NEED, |zone| {
+            if zone == old {
+                return Some(self.device.finish(zone).is_ok());
+            }
             let is_metadata = self.state.lock().zones.is_metadata(zone);
             (!is_metadata).then(|| self.finish_left(zone))
         })
@@ -131,33 +134,36 @@ mod tests {
 
     /// Otherwise, the file system would stop.
     #[test]
-    fn a_journal_that_begins_gets_the_active_zone_of_data_that_could_not_be_finished() {
-        let (drive, fs) = mounted_on(0, 14, 1);
-        let shared = &fs.shared;
-        let mut file = fs.create("/1.sst").unwrap();
-        append(&mut file).unwrap();
-        let zone = zone_of(&fs, "/1.sst");
-        let fault = || Fault::Io(ErrorKind::Other);
-        drive.add(Plan::at(ZoneCommand::Finish, 1, fault()).in_zone(zone));
-        assert!(shared.leave_an_open_zone().unwrap());
-        // Another user of the drive has all other active zones.
-        let start = |zone| drive.geometry().start(zone);
-        while let Some(zone) = shared.pool.take(Purpose::Files)
-            && drive.write(start(zone), &[0; 512]).is_ok()
-        {}
-        // The journal's own zone is not finished either.
-        drive.add(Plan::at(ZoneCommand::Finish, 1, fault()));
-        let epoch = || shared.state.lock().journal.epoch;
-        let before = epoch();
-        for kth in 10..99 {
-            fs.create(&format!("/{kth}{}", "a".repeat(3000))).unwrap();
-            fs.sync_metadata().unwrap();
-            if epoch() > before {
-                break;
+    fn a_journal_that_begins_gets_the_active_zone_of_what_could_not_be_finished() {
+        for has_data in [true, false] {
+            let (drive, fs) = mounted_on(0, 14, 1);
+            let shared = &fs.shared;
+            let fault = || Fault::Io(ErrorKind::Other);
+            if has_data {
+                let mut file = fs.create("/1.sst").unwrap();
+                append(&mut file).unwrap();
+                let zone = zone_of(&fs, "/1.sst");
+                drive.add(Plan::at(ZoneCommand::Finish, 1, fault()).in_zone(zone));
+                assert!(shared.leave_an_open_zone().unwrap());
             }
+            // Another user of the drive has all other active zones.
+            let start = |zone| drive.geometry().start(zone);
+            while let Some(zone) = shared.pool.take(Purpose::Files)
+                && drive.write(start(zone), &[0; 512]).is_ok()
+            {}
+            // The journal's own zone is not finished either.
+            drive.add(Plan::at(ZoneCommand::Finish, 1, fault()));
+            let epoch = || shared.state.lock().journal.epoch;
+            let before = epoch();
+            let mut kth = 10;
+            while epoch() == before {
+                assert!(kth < 99);
+                fs.create(&format!("/{kth}{}", "a".repeat(3000))).unwrap();
+                fs.sync_metadata().unwrap();
+                kth += 1;
+            }
+            assert!(shared.device.unfinished().is_empty());
         }
-        let told = drive.report_zone(zone).unwrap();
-        assert_eq!(told.condition, ZoneCondition::Full);
     }
 
     /// It would be lost for the next file: nothing fits into a full zone.

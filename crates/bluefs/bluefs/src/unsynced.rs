@@ -204,9 +204,10 @@ impl Unsynced {
         let state = self.state.lock();
         let left = state.left.iter().filter(|(_, of)| *of == inode);
         let mut slots = left.map(|(slot, _)| *slot).chain(notes.slot);
+        slots.try_for_each(|slot| self.invalidate(slot))?;
         // What comes next begins the slot again.
         notes.end = 0;
-        slots.try_for_each(|slot| self.invalidate(slot))
+        Ok(())
     }
 
     fn invalidate(&self, slot: usize) -> Result<()> {
