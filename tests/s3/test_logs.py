@@ -154,12 +154,27 @@ def lost(server):
     return {dict(labels)["log"]: value for (name, labels), value in told.items() if name == "zonestore_log_lines_lost_total"}
 
 
-def test_lines_that_cannot_be_written_are_counted_and_told(server, tmp_path):
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_lines_that_cannot_be_written_are_counted_and_told(server, tmp_path, small_disk):
     lines(server, "audit.log", 1)
+    with (small_disk / "ballast").open("wb", buffering=0) as ballast, pytest.raises(OSError, match="No space"):
+        while True:
+            ballast.write(bytes(4096))
     for name in ("access", "audit"):
         path = tmp_path / f"{name}.log"
         path.unlink(missing_ok=True)
-        path.symlink_to("/dev/full")
+        path.symlink_to(small_disk / path.name)
     server.process.send_signal(signal.SIGHUP)
     server.wait_until(lambda: lost(server)["audit"] == 1)
     s3 = server.as_admin()
@@ -181,18 +196,6 @@ def test_lines_that_cannot_be_written_are_counted_and_told(server, tmp_path):
         first, again = [line for line in said if f"{name}.log" in line["message"]]
         assert first["level"] == "ERROR" and "No space left on device" in first["message"]
         assert "lines lost" in again["message"]
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 64 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
 
 
 def test_a_disk_that_fills_and_gets_room_again_tears_no_line(tmp_path, small_disk):
