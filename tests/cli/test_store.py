@@ -190,7 +190,7 @@ def test_standard_output_has_the_object_and_nothing_else(zonestore, store, tmp_p
 def test_a_file_that_is_open_already_is_not_written_to(zonestore, store, tmp_path):
     put(zonestore, store, "c/o", b"data")
     for command, name in ((("store", "get", store, "c/o", "/dev/stderr"), "stderr"),
-                          (("skylight", "seagate-cmr", "--quick", "--html", "/dev/stdout"), "stdout")):
+                          (("skylight", "seagate-cmr", "--html", "/dev/stdout"), "stdout")):
         log = tmp_path / "log"
         log.write_bytes(b"old\n")
         with open(log, "ab") as file:

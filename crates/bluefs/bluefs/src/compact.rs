@@ -111,7 +111,7 @@ impl Shared {
             journal,
             unused,
             in_vain,
-        } = self.write_snapshot(epoch, (old.zone(), superblock.spare_zone), &frames, zones)?;
+        } = self.write_snapshot(epoch, (&old.zones, superblock.spare_zone), &frames, zones)?;
         self.flush()?;
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
@@ -166,11 +166,11 @@ impl Shared {
     }
 
     /// Begins the journal of `epoch`: in the spare zone or, if that fails, in another one. `zones` are for the frames
-    /// that do not fit the first zone. Nothing is written to the `old` journal's last zone any more.
+    /// that do not fit the first zone. Nothing is written to those of the `old` journal any more.
     fn write_snapshot(
         &self,
         epoch: u64,
-        (old, spare): (ZoneId, ZoneId),
+        (old, spare): (&[ZoneId], ZoneId),
         frames: &[Vec<u8>],
         mut zones: Vec<SetAside>,
     ) -> Result<Written> {

@@ -19,13 +19,15 @@ impl Shared {
         unfinished.try_again(&self.runtime, at_most, |zone| Some(self.finish_left(zone)))
     }
 
-    /// Like [`Self::finish_again`], for a caller that needs an active zone, writes the journal and has left its zone `old`:
-    /// other zones of the journal and of superblocks are left out.
-    pub fn finish_again_behind(&self, old: ZoneId) -> bool {
+    /// Like [`Self::finish_again`], for a caller that needs an active zone, begins a journal and has left the zones `old` of
+    /// the one before: zones of superblocks are left out.
+    pub fn finish_again_behind(&self, old: &[ZoneId]) -> bool {
         let unfinished = self.device.unfinished();
         unfinished.try_again(&self.runtime, IN_NEED, |zone| {
-            if zone == old {
-                return Some(self.device.finish(zone).is_ok());
+            if old.contains(&zone) {
+                let found = self.device.report_zone(zone);
+                let is_active = found.map_or(true, |found| found.condition.is_active());
+                return Some(!is_active || self.device.finish(zone).is_ok());
             }
             let is_metadata = self.state.lock().zones.is_metadata(zone);
             (!is_metadata).then(|| self.finish_left(zone))
