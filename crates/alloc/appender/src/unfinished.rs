@@ -35,6 +35,11 @@ impl Unfinished {
         }
     }
 
+    /// Whether the last finish of `zone` has failed.
+    pub fn contains(&self, zone: ZoneId) -> bool {
+        self.0.lock().zones.contains(&zone)
+    }
+
     /// Whether there is no such zone.
     pub fn is_empty(&self) -> bool {
         self.0.lock().zones.is_empty()

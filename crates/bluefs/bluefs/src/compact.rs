@@ -198,7 +198,8 @@ impl Shared {
                 Err(Error::Drive(error))
                     if attempt < ATTEMPTS
                         && appender::is_of_limit(&error)
-                        && (self.finish_again_behind(old) || self.leave_an_open_zone()?) =>
+                        && (self.finish_again_behind(&left(old, &in_vain, &journal))
+                            || self.leave_an_open_zone()?) =>
                 {
                     attempt += 1;
                     // Whatever was written to it, the next attempt resets it first.
@@ -233,6 +234,12 @@ impl Shared {
         let taken = taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().zones));
         taken.map(|aside| aside.zone)
     }
+}
+
+/// The zones to which nothing is written any more when the journal that begins needs another one.
+fn left(old: &[ZoneId], in_vain: &[ZoneId], begins: &Journal) -> Vec<ZoneId> {
+    let behind = begins.zones.split_last().map_or(&[][..], |(_, left)| left);
+    [old, in_vain, behind].concat()
 }
 
 /// Whether the same write may succeed in another zone, and not in this one.

@@ -19,16 +19,18 @@ impl Shared {
         unfinished.try_again(&self.runtime, at_most, |zone| Some(self.finish_left(zone)))
     }
 
-    /// Like [`Self::finish_again`], for a caller that needs an active zone, begins a journal and has left the zones `old` of
-    /// the one before: zones of superblocks are left out.
-    pub fn finish_again_behind(&self, old: &[ZoneId]) -> bool {
+    /// Like [`Self::finish_again`], for a caller that begins a journal, which needs an active zone, and has `left` these zones
+    /// of journals: they are tried first, whatever the pause, and other zones of metadata are not.
+    pub fn finish_again_behind(&self, left: &[ZoneId]) -> bool {
         let unfinished = self.device.unfinished();
-        unfinished.try_again(&self.runtime, IN_NEED, |zone| {
-            if old.contains(&zone) {
-                let found = self.device.report_zone(zone);
-                let is_active = found.map_or(true, |found| found.condition.is_active());
-                return Some(!is_active || self.device.finish(zone).is_ok());
+        let mut any = false;
+        for zone in left.iter().filter(|zone| unfinished.contains(**zone)) {
+            if self.device.finish(*zone).is_ok() || !self.broken_of(*zone).is_empty() {
+                unfinished.remove(*zone);
+                any = true;
             }
+        }
+        any || unfinished.try_again(&self.runtime, IN_NEED, |zone| {
             let is_metadata = self.state.lock().zones.is_metadata(zone);
             (!is_metadata).then(|| self.finish_left(zone))
         })
@@ -137,23 +139,30 @@ mod tests {
     /// Otherwise, the file system would stop.
     #[test]
     fn a_journal_that_begins_gets_the_active_zone_of_what_could_not_be_finished() {
-        for has_data in [true, false] {
-            let (drive, fs) = mounted_on(0, 14, 1);
+        for (copies, data_fails) in [(1, None), (1, Some(false)), (1, Some(true)), (2, None)] {
+            let (drive, fs) = mounted_on(0, 14, copies);
             let shared = &fs.shared;
             let fault = || Fault::Io(ErrorKind::Other);
-            if has_data {
-                let mut file = fs.create("/1.sst").unwrap();
+            let mut file = fs.create("/1.sst").unwrap();
+            if let Some(for_good) = data_fails {
                 append(&mut file).unwrap();
                 let zone = zone_of(&fs, "/1.sst");
-                drive.add(Plan::at(ZoneCommand::Finish, 1, fault()).in_zone(zone));
+                let plan = match for_good {
+                    true => Plan::from(ZoneCommand::Finish, 1, fault()),
+                    false => Plan::at(ZoneCommand::Finish, 1, fault()),
+                };
+                drive.add(plan.in_zone(zone));
                 assert!(shared.leave_an_open_zone().unwrap());
+                if for_good {
+                    assert!(!shared.finish_again(Duration::MAX));
+                }
             }
             // Another user of the drive has all other active zones.
             let start = |zone| drive.geometry().start(zone);
             while let Some(zone) = shared.pool.take(Purpose::Files)
                 && drive.write(start(zone), &[0; 512]).is_ok()
             {}
-            // The journal's own zone is not finished either.
+            // The journal's own zone is not finished either, or one of its two copies is not.
             drive.add(Plan::at(ZoneCommand::Finish, 1, fault()));
             let epoch = || shared.state.lock().journal.epoch;
             let before = epoch();
@@ -164,7 +173,6 @@ mod tests {
                 fs.sync_metadata().unwrap();
                 kth += 1;
             }
-            assert!(shared.device.unfinished().is_empty());
         }
     }
 

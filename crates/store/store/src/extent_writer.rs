@@ -21,6 +21,9 @@ use zone_alloc::History;
 
 /// Zone ends tried for compressed data, which has to lie in one zone, before the write fails.
 const MOST_ENDS: u32 = 4;
+/// How often a write that the drive's limit of active zones refuses is tried again: other writers take what is finished, too.
+const MOST_AGAIN: u32 = 3;
+
 /// How a writer's bytes are stored: codec and checksums.
 pub(crate) struct Shape {
     codec: Codec,
@@ -274,7 +277,7 @@ pub(crate) fn append<'a>(
     let mut blocks = &*padded;
     let mut left = stored.bytes.len() as u64;
     let mut ends = 0;
-    let mut is_again = false;
+    let mut again = 0;
     while !blocks.is_empty() {
         let placed = match stream.append(blocks) {
             Ok(placed) => placed,
@@ -282,8 +285,10 @@ pub(crate) fn append<'a>(
                 stream = store.make_room(stream, blocks.len() as u64)?;
                 continue;
             }
-            Err(AppendError::Drive(error)) if !is_again && appender::is_of_limit(&error) => {
-                is_again = true;
+            Err(AppendError::Drive(error))
+                if again < MOST_AGAIN && appender::is_of_limit(&error) =>
+            {
+                again += 1;
                 match store.moved.has(stream) {
                     true => store.finish_in_turn(IN_NEED),
                     false => store.finish_again(IN_NEED),
@@ -294,7 +299,7 @@ pub(crate) fn append<'a>(
             }
             Err(AppendError::Drive(error)) => return Err(Error::Drive(error)),
         };
-        is_again = false;
+        again = 0;
         let Placed { at, length } = placed;
         if stored.codec != Codec::None && length < blocks.len() as u64 {
             // The zone's rest is too short: compressed data lies in one zone, so it is written again in the next. A

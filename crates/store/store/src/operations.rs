@@ -306,7 +306,7 @@ impl Work<'_> {
             }
             Ok(None) => Ok(false),
             Err(error) if even_damaged && error.is_damage() => {
-                tracing::error!(%error, "dropped; `store fsck --repair` gives its space back");
+                tracing::error!(%error, object = %target, "dropped; `store fsck --repair` gives its space back");
                 Ok(true)
             }
             Err(error) => Err(error),
