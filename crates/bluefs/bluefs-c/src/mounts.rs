@@ -153,8 +153,8 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
 /// another opening they would be emptied, or written over from their start.
 ///
 /// # Errors
-/// The host's error; the path names a pipe or a socket, whose reader may end the process or hold it up, or another file that the process
-/// has open.
+/// The host's error; the path names a pipe or a socket, whose reader may end the process or hold it up, or another file
+/// that the process has open.
 fn open_record(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let kind = path.metadata().ok().map(|found| found.file_type());

@@ -181,53 +181,38 @@ pub(crate) fn read_blob_into<'a>(
                 break;
             }
             if let Some(found) = begin_of(blob, at..end, block, |unit| cache.get(blob, unit)) {
-                let missed = (at - next) as usize;
-                read_plain(
-                    source,
-                    blob,
-                    next,
-                    missed,
-                    &mut room[(next - from) as usize..],
-                )?;
+                read_plain(source, blob, next..at, &mut room[(next - from) as usize..])?;
                 room[(at - from) as usize..][..found.len()].copy_from_slice(&found);
                 next = end;
             }
             at = end;
         }
     }
-    let missed = (to - next) as usize;
-    read_plain(
-        source,
-        blob,
-        next,
-        missed,
-        &mut room[(next - from) as usize..],
-    )
+    read_plain(source, blob, next..to, &mut room[(next - from) as usize..])
 }
 
-/// Like [`read_blob_into`], for a blob without a codec, and from the drive alone.
+/// Like [`read_blob_into`], for these bytes of a blob without a codec, and from the drive alone.
 fn read_plain(
     source: Source<'_>,
     blob: &Blob,
-    from: u32,
-    wanted: usize,
+    raw: Range<u32>,
     room: &mut [u8],
 ) -> Result<(), ReadError> {
-    if wanted == 0 {
+    if raw.is_empty() {
         return Ok(());
     }
     let block = source.device.geometry().block_size;
-    let needed = blob.needed(from, from + wanted as u32, block);
+    let needed = blob.needed(raw.start, raw.end, block);
     let padded = (needed.len() as u32).next_multiple_of(block) as usize;
-    if needed.start == from
+    if needed.start == raw.start
         && let Some(blocks) = room.get_mut(..padded)
     {
         return read_stored(source, blob, needed, blocks);
     }
     let mut scratch = vec![0; padded];
     read_stored(source, blob, needed.clone(), &mut scratch)?;
-    let skip = (from - needed.start) as usize;
-    room[..wanted].copy_from_slice(&scratch[skip..skip + wanted]);
+    let skip = (raw.start - needed.start) as usize;
+    room[..raw.len()].copy_from_slice(&scratch[skip..skip + raw.len()]);
     Ok(())
 }
 

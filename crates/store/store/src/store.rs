@@ -496,12 +496,7 @@ pub(crate) fn info(name: &str, record: &crate::format::record::CollectionRecord)
 }
 
 pub(crate) fn object_info(name: &[u8], onode: Onode) -> ObjectInfo {
-    ObjectInfo {
-        name: name.into(),
-        size: onode.size(),
-        modified_micros: onode.modified_micros,
-        attributes: onode.attributes,
-    }
+    opened_info(name, onode).1
 }
 
 /// What a reader keeps of an onode, with its attributes in the information alone.
