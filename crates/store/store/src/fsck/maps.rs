@@ -3,9 +3,10 @@
 use super::report::FsckReport;
 use super::zones::Lies;
 use crate::Result;
-use crate::format::{blob, extent, key};
+use crate::format::{blob, key};
 use crate::inner::Inner;
 use crate::mount::inline_bytes;
+use crate::rows::decode_extent;
 use object::{Blob, BlobId, BlobName, Content, References};
 use runtime::HashMap;
 use std::collections::BTreeMap;
@@ -17,6 +18,15 @@ pub(super) struct Shown {
     /// The last map found that shows it, for messages.
     pub map: u64,
     by_several: bool,
+}
+
+/// Extents of a map that is to be purged.
+#[derive(Default)]
+struct Doomed {
+    /// Bytes in those that can be decoded, without holes.
+    bytes: u64,
+    /// Whether one of them cannot be decoded, so that the purge fails.
+    is_damaged: bool,
 }
 
 /// What extents show, by shared blob.
@@ -32,14 +42,19 @@ impl Inner {
         let mut shown = AllShown::new();
         let mut inline = 0;
         let mut reached: HashMap<u64, u64> = HashMap::default();
+        let mut doomed: BTreeMap<u64, Doomed> = BTreeMap::new();
+        let is_doomed = |map: u64| matches!(owners.get(&map), Some((_, 0)));
         self.rows_of(key::EXTENT, |key, value| {
             report.extents += 1;
             let name = || key.escape_ascii().to_string();
-            let (Some((map, end)), Some(extent)) = (key::parse_extent(key), extent::decode(value))
-            else {
+            let Ok((map, start, extent)) = decode_extent(key, value) else {
                 report.error("undecodable extent", name);
+                if let Some((map, _)) = key::parse_extent(key).filter(|(map, _)| is_doomed(*map)) {
+                    doomed.entry(map).or_default().is_damaged = true;
+                }
                 return Ok(());
             };
+            let end = start + extent.length;
             match &extent.content {
                 Content::Hole => {}
                 Content::Inline(bytes) => inline += bytes.len() as u64,
@@ -53,13 +68,16 @@ impl Inner {
             }
             match owners.get(&map) {
                 None => report.error("extent without an object", name),
-                Some((_, 0)) => {}
+                Some((_, 0)) => {
+                    if extent.content != Content::Hole {
+                        doomed.entry(map).or_default().bytes += extent.length;
+                    }
+                }
                 Some((first, last)) => {
                     let next = reached.entry(map).or_insert(*first);
-                    let start = end.checked_sub(extent.length);
-                    if start > Some(*next) {
+                    if start > *next {
                         report.error("hole in an object", name);
-                    } else if start < Some(*next) {
+                    } else if start < *next {
                         report.error("extents overlap in an object", name);
                     }
                     *next = end;
@@ -71,6 +89,11 @@ impl Inner {
             Ok(())
         })?
         .count_in(report);
+        for (map, Doomed { bytes, .. }) in doomed.iter().filter(|(_, doomed)| doomed.is_damaged) {
+            report.error("removed object whose space is held", || {
+                format!("map {map}: {bytes} bytes, and those of its extents that cannot be decoded")
+            });
+        }
         let recorded = inline_bytes(&*self.kv()?)?;
         if recorded != inline || self.freelist.totals().inline != inline {
             let memory = self.freelist.totals().inline;
