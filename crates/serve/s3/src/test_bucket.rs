@@ -44,11 +44,24 @@ pub fn bucket_on(drive: Arc<dyn ZonedDevice>, runtime: Runtime) -> (Store, Locks
     (store, Locks::new(Arc::new(random), Arc::new(|| 0)))
 }
 
-/// The same store without the rows of data that more than one object shows.
+/// The same store, in which data that more than one object has shown has no reference to its first byte: an object that
+/// shows it cannot be removed.
 pub fn damaged(store: Store, drive: &Arc<dyn ZonedDevice>, runtime: Runtime) -> Store {
     changed(store, drive, runtime, |kv, batch| {
         for row in kv.scan(b"B", Some(b"C")) {
-            batch.delete(&row.unwrap().0);
+            let (key, mut value) = row.unwrap();
+            // Behind the version, the map and the number of steps: where the first references begin.
+            value[16] += 1;
+            batch.put(&key, &value);
+        }
+    })
+}
+
+/// The same store, in which no row that says where bytes of objects are can be decoded.
+pub fn with_damaged_extents(store: Store, drive: &Arc<dyn ZonedDevice>) -> Store {
+    changed(store, drive, Runtime::system(), |kv, batch| {
+        for row in kv.scan(b"X", Some(b"Y")) {
+            batch.put(&row.unwrap().0, b"?");
         }
     })
 }

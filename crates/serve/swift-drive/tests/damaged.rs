@@ -77,6 +77,16 @@ fn with_damaged_records(
     drive: &Arc<MemoryDrive>,
     is_hit: impl Fn(&[u8]) -> bool,
 ) -> Store {
+    with_damaged_rows(store, drive, b'O', is_hit)
+}
+
+/// The same store, in which rows of a namespace with these keys cannot be decoded.
+fn with_damaged_rows(
+    store: Store,
+    drive: &Arc<MemoryDrive>,
+    namespace: u8,
+    is_hit: impl Fn(&[u8]) -> bool,
+) -> Store {
     store.unmount().unwrap();
     drop(store);
     let geometry = drive.geometry();
@@ -89,7 +99,7 @@ fn with_damaged_records(
     };
     let kv = Kv::open(&KvLog, &fs, "/db", &options, None).unwrap();
     let mut batch = Batch::default();
-    for row in kv.scan(b"O", Some(b"P")) {
+    for row in kv.scan(&[namespace], Some(&[namespace + 1])) {
         let (key, _) = row.unwrap();
         if is_hit(&key) {
             batch.put(&key, b"?");
@@ -199,6 +209,38 @@ fn an_obsolete_file_with_a_damaged_record_keeps_nothing_from_being_put() {
     };
     swift.put(address(2), tombstone, None, Vec::new()).unwrap();
     assert_eq!(swift.files(address(2)).unwrap(), [tombstone]);
+}
+
+/// What is quarantined because its bytes cannot be read, too.
+#[test]
+fn a_file_whose_bytes_are_nowhere_is_replaced_and_removed() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    for number in 1..=3 {
+        let bytes = written(&store, 100_000);
+        let put = swift.put(address(number), data(), Some(bytes), Vec::new());
+        assert_eq!(put.unwrap(), Put::Done);
+    }
+    drop(swift);
+    let store = with_damaged_rows(store, &drive, b'X', |_| true);
+    let swift = SwiftDrive::new(store.clone());
+    let later = |kind| FileName {
+        timestamp: Timestamp::new(2, 0).unwrap(),
+        kind,
+    };
+    for (number, file) in [(1, later(Kind::Data)), (2, later(Kind::Tombstone))] {
+        let bytes = (number == 1).then(|| written(&store, 100_000));
+        let put = swift.put(address(number), file, bytes, Vec::new());
+        assert_eq!(put.unwrap(), Put::Done);
+        assert_eq!(swift.files(address(number)).unwrap(), [file]);
+    }
+    swift.quarantine(address(3), None).unwrap();
+    assert_eq!(swift.empty_quarantine(0).unwrap(), 1);
+    drop(swift);
+    let store = repaired(store, &drive);
+    assert!(store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
 }
 
 /// Unmounts, repairs, and mounts again.

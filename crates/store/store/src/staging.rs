@@ -12,14 +12,13 @@ use crate::format::record::{encode_counters, encode_name};
 use crate::format::{blob, extent};
 use crate::inner::Inner;
 use crate::omap;
-use crate::rows::{Table, read_extents, read_onode};
+use crate::rows::{Table, no_blob, read_blob_row, read_extents, read_onode};
 use crate::space::LARGE;
 use crate::step::{Omap, ROW};
 use crate::written::Run;
 use crate::{Error, Result};
-use device::ZonedDevice;
 use kv::{Batch, Kv};
-use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
+use object::{ChecksumKind, Content, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
 
 /// Most extents that one transaction gives back itself, whatever number of objects it removes; the maps behind them are
@@ -32,8 +31,8 @@ pub(crate) const MAX_DROPPED: usize = (LARGE / ROW / 2) as usize;
 const MAX_FOUND: u64 = 128 << 20;
 
 pub(crate) struct Staging<'a> {
+    inner: &'a Inner,
     kv: &'a Kv,
-    device: &'a dyn ZonedDevice,
     /// Changed onodes by key; `None`: removed.
     onodes: BTreeMap<Vec<u8>, Option<Onode>>,
     /// Changed extents and blobs.
@@ -51,8 +50,8 @@ impl<'a> Staging<'a> {
     pub fn new(inner: &'a Inner, kv: &'a Kv) -> Self {
         let table = Table::new(kv, || inner.take_number(), &inner.shared_blobs);
         Self {
+            inner,
             kv,
-            device: &*inner.device,
             onodes: BTreeMap::new(),
             rows: Staged::new(table, inner.device.geometry().block_size),
             omaps: BTreeMap::new(),
@@ -126,30 +125,49 @@ impl<'a> Staging<'a> {
     fn copy(&mut self, map: u64, copies: Vec<Copy>) -> Result<()> {
         for copy in copies {
             let mut bytes = vec![0; copy.raw.len()];
-            read_blob(self.device, &copy.blob, copy.raw.start, &mut bytes)
+            read_blob(&*self.inner.device, &copy.blob, copy.raw.start, &mut bytes)
                 .map_err(|failed| failed.of(&format!("map {map}"), 0))?;
             self.rows.copied(&copy, bytes);
         }
         Ok(())
     }
 
-    /// Gives back all extents of `map`, or dooms it for the purge if a reader has it `open` or it has many.
+    /// Gives back all extents of `map`, or dooms it for the purge if a reader has it `open`, if it has many, or if a row of
+    /// it is damaged: then nothing of it is given back before the purge can read that row, or a repair has removed it.
     pub fn drop_map(&mut self, map: u64, open: bool) -> Result<()> {
         let budget = MAX_DROPPED - self.dropped;
         let rows = if open {
-            Vec::new()
+            None
         } else {
-            read_extents(self.kv, map, 0, u64::MAX, budget)?
+            self.undamaged(map, budget)?
         };
-        if open || rows.len() >= budget {
+        let Some(rows) = rows.filter(|rows| rows.len() < budget) else {
             self.doomed.push(map);
             return Ok(());
-        }
+        };
         self.dropped += rows.len();
         for (offset, extent) in self.rows.changed(rows, map, 0, u64::MAX) {
             self.rows.remove(map, offset, &extent)?;
         }
         Ok(())
+    }
+
+    /// At most `limit` extents of `map`, without the changes; `None` if the row of one of them is damaged, or that of a blob
+    /// that it shows. Called before any of them is removed, so that a map with a damaged row keeps all its references.
+    fn undamaged(&self, map: u64, limit: usize) -> Result<Option<Vec<(u64, Extent)>>> {
+        let read = || -> Result<_> {
+            let rows = read_extents(self.kv, map, 0, u64::MAX, limit)?;
+            for (_, extent) in &rows {
+                if let Content::Shared { blob, .. } = extent.content {
+                    read_blob_row(self.kv, blob)?.ok_or_else(|| no_blob(blob))?;
+                }
+            }
+            Ok(rows)
+        };
+        match read().map_err(|error| self.inner.of_rows(error)) {
+            Err(error) if error.is_damage() => Ok(None),
+            rows => rows.map(Some),
+        }
     }
 
     /// Copies the rows of the omap `from`, with the changes made so far, to the omap `to`.

@@ -166,7 +166,7 @@ impl Transaction {
         })
     }
 
-    /// Removes the object; it must exist.
+    /// Removes the object; it must exist. Damaged rows of its extents do not keep it: a repair gives back its space then.
     pub fn remove(&mut self, collection: &str, object: impl AsRef<[u8]>) -> &mut Self {
         self.add(Step::Remove {
             target: target(collection, object),

@@ -69,7 +69,7 @@ impl Fixture {
         }
     }
 
-    /// The same without the rows of data that more than one object shows.
+    /// The same; an object that shows data that another one has shown, too, cannot be removed.
     fn damaged(self, drive: &Arc<dyn ZonedDevice>) -> Self {
         Self {
             store: damaged(self.store, drive, runtime(&self.clock)),

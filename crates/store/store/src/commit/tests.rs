@@ -1,6 +1,6 @@
 //! Removed objects of which a row is damaged, or that have many rows.
 
-use crate::format::key;
+use crate::format::{extent, key};
 use crate::inner::Inner;
 use crate::rows::{onode_key, read_extents};
 use crate::space::LARGE;
@@ -8,8 +8,13 @@ use crate::staging::{MAX_DROPPED, Staging};
 use crate::test_drive::changed_database::{Changed, Unread};
 use crate::test_drive::{change, drive, mount, options, put, remove};
 use crate::{Attributes, Error, MountOptions, Store, Transaction};
+use device::MemoryDrive;
+use device::wrap::faults::{Fault, Faults, Plan};
 use kv::{Batch, Durability, Kv};
+use object::Extent;
+use std::io::ErrorKind;
 use std::sync::Arc;
+use zone::ZoneCommand;
 
 /// Overwrites all extents of doomed maps.
 fn damage_doomed(kv: &Kv, batch: &mut Batch) {
@@ -84,6 +89,169 @@ fn an_object_with_a_damaged_record_is_put_again_or_removed() {
     transaction.remove_even_damaged("c", "none");
     store.commit(transaction).unwrap();
     assert!(store.stat("c", "p").unwrap().is_none());
+}
+
+/// A row, its new value or `None` if it is deleted, and whether that damages the object `clone`, too.
+type Damage = (Vec<u8>, Option<Vec<u8>>, bool);
+
+/// A drive with the object `o`, which has an extent of each kind; the first shows bytes of the object `clone`. And what
+/// damages `o`.
+fn damages() -> (Arc<MemoryDrive>, Vec<Damage>) {
+    let drive = drive();
+    let store = mount(&drive);
+    put(&store, "clone");
+    let mut tx = Transaction::new();
+    tx.clone_range(("c", "clone"), 0..100_000, ("c", "o"), 0);
+    for length in [100_000, 10] {
+        let mut writer = store.writer(None).unwrap();
+        writer.write(&vec![8; length]).unwrap();
+        tx.append("c", "o", writer.finish().unwrap());
+    }
+    tx.punch("c", "o", 200_010, 5000);
+    store.commit(tx).unwrap();
+    let kv = store.inner.kv().unwrap();
+    let rows = |of: u8| -> Vec<_> {
+        let rows = kv.scan(&[of], Some(&[of + 1]));
+        rows.map(Result::unwrap).collect()
+    };
+    let (extents, blobs) = (rows(key::EXTENT), rows(key::BLOB));
+    // Shared, own, inline, a hole.
+    let kinds: Vec<_> = extents.iter().map(|(_, value)| value[0]).collect();
+    assert_eq!((&kinds[..], blobs.len()), (&[3, 3, 1, 2, 4][..], 1));
+    let mut damages = Vec::new();
+    for (row, _) in &extents[1..] {
+        let too_long = extent::encode(&Extent::hole(u64::MAX));
+        damages.push((row.clone(), Some(vec![9]), false));
+        damages.push((row.clone(), Some(too_long), false));
+    }
+    damages.push((blobs[0].0.clone(), Some(vec![9]), true));
+    damages.push((blobs[0].0.clone(), None, true));
+    drop(kv);
+    store.unmount().unwrap();
+    (drive, damages)
+}
+
+fn live_bytes(store: &Store) -> u64 {
+    store.statfs().live_bytes
+}
+
+#[test]
+fn an_object_with_a_damaged_extent_is_put_again_or_removed() {
+    let (whole, damages) = damages();
+    let store = mount(&Arc::new(whole.snapshot()));
+    let before = live_bytes(&store);
+    remove(&store, "o");
+    let without = live_bytes(&store);
+    assert!(without < before);
+    for (row, value, harms_clone) in damages {
+        for is_put in [false, true] {
+            let what = format!("{} {value:?} {is_put}", row.escape_ascii());
+            let drive = Arc::new(whole.snapshot());
+            change(&drive, |_, batch| match &value {
+                Some(value) => batch.put(&row, value),
+                None => batch.delete(&row),
+            });
+            let has_clone = |store: &Store| {
+                let mut bytes = vec![0; 100_000];
+                let read = store.open("c", "clone").unwrap().read_at(0, &mut bytes);
+                read.is_ok() && bytes.iter().all(|byte| *byte == 7)
+            };
+            let store = mount(&drive);
+            match is_put {
+                true => put(&store, "o"),
+                false => remove(&store, "o"),
+            }
+            let size = store.stat("c", "o").unwrap().map(|found| found.size);
+            assert_eq!(size, is_put.then_some(100_000), "{what}");
+            store.tend().unwrap();
+            assert_eq!(doomed(&store.inner), 1, "{what}");
+            assert!(is_put || live_bytes(&store) == before, "{what}");
+            assert_eq!(has_clone(&store), !harms_clone, "{what}");
+            assert!(!store.health().unwrap().metadata.is_empty(), "{what}");
+            let errors = store.fsck(false, &mut |_, _| {}).unwrap().errors;
+            let held = errors.get("removed object whose space is held").copied();
+            assert_eq!(held.is_some(), !harms_clone, "{what}: {errors:?}");
+            assert!(!errors.is_empty(), "{what}");
+            store.unmount().unwrap();
+            drop(store);
+
+            let report =
+                Store::repair(drive.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap();
+            assert_eq!(!report.given_up.is_empty(), harms_clone, "{what}");
+            let store = mount(&drive);
+            store.tend().unwrap();
+            assert_eq!(doomed(&store.inner), 0, "{what}");
+            let report = store.fsck(true, &mut |_, _| {}).unwrap();
+            assert!(report.is_clean(), "{what}: {report:?}");
+            if !harms_clone {
+                assert!(is_put || live_bytes(&store) == without, "{what}");
+                assert!(has_clone(&store), "{what}");
+            }
+        }
+    }
+}
+
+/// Its record says what it is, and whether it is locked.
+#[test]
+fn a_damaged_extent_counts_as_no_damage_to_a_removal() {
+    let (drive, damages) = damages();
+    let (row, value, _) = damages.into_iter().next().unwrap();
+    change(&drive, |_, batch| batch.put(&row, &value.unwrap()));
+    let store = mount(&drive);
+    let damaged = store.remove_around_damage("c", &["clone", "o"]).unwrap();
+    assert!(damaged.is_empty(), "{damaged:?}");
+    assert!(store.list("c", "", "", 9).unwrap().is_empty());
+}
+
+#[test]
+fn an_object_whose_rows_the_drive_does_not_read_is_removed() {
+    let drive = Arc::new(Faults::new(drive().snapshot()));
+    let unread = Arc::<Unread>::default();
+    let mount = || {
+        let options = MountOptions {
+            background: false,
+            runtime: options().runtime,
+            ..MountOptions::new(Changed(unread.clone()))
+        };
+        Store::mount(drive.clone(), options).unwrap()
+    };
+    let store = mount();
+    for name in ["extents", "record"] {
+        put(&store, name);
+    }
+    let kv = store.inner.kv().unwrap();
+    let (row, _) = kv.scan(&[key::EXTENT], None).next().unwrap().unwrap();
+    drop(kv);
+    let (map, _) = key::parse_extent(&row).unwrap();
+    let kind = store.inner.collections()["c"].kind;
+    let record = onode_key(&kind, "c", b"record").unwrap();
+    unread.0.lock().extend([key::map(map), record]);
+    let remove_both = || {
+        let mut tx = Transaction::new();
+        tx.remove_even_damaged("c", "extents");
+        tx.remove_even_damaged("c", "record");
+        store.commit(tx)
+    };
+    // The drive reads nothing at all, which is no damage.
+    drive.add(Plan::from(
+        ZoneCommand::Read,
+        1,
+        Fault::Io(ErrorKind::Other),
+    ));
+    let refused = remove_both().unwrap_err();
+    assert!(!refused.is_damage(), "{refused}");
+    drive.clear();
+    assert!(store.stat("c", "extents").unwrap().is_some());
+    remove_both().unwrap();
+    store.tend().unwrap();
+    assert_eq!(doomed(&store.inner), 1);
+    unread.0.lock().clear();
+    assert!(store.list("c", "", "", 9).unwrap().is_empty());
+    drop(store);
+    // The drive reads them again.
+    let store = mount();
+    store.tend().unwrap();
+    assert_eq!(doomed(&store.inner), 0);
 }
 
 /// The bytes behind those that are lost would move to their place.
