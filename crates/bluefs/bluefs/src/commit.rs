@@ -198,14 +198,15 @@ impl Shared {
         self.state.lock().note_written_ends();
         self.commit()?;
         let _alone = self.journaling.lock();
-        let (superblock, mut rings) = {
+        let (superblock, mut rings, left) = {
             let state = self.state.lock();
             state.check()?;
             let mut superblock = state.superblock.next();
             superblock.journal_frames = state.journal.durable;
-            (superblock, state.rings.clone())
+            let left = state.journal.left().to_vec();
+            (superblock, state.rings.clone(), left)
         };
-        self.write_superblock(&mut rings, &superblock)?;
+        self.write_superblock(&mut rings, &superblock, &left)?;
         let mut state = self.state.lock();
         (state.superblock, state.rings) = (superblock, rings);
         Ok(())

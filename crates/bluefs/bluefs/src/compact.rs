@@ -111,7 +111,10 @@ impl Shared {
             journal,
             unused,
             in_vain,
-        } = self.write_snapshot(epoch, (&old.zones, superblock.spare_zone), &frames, zones)?;
+        } = {
+            let left = [&old.zones[..], &rings.left(self.device.geometry())].concat();
+            self.write_snapshot(epoch, (&left, superblock.spare_zone), &frames, zones)?
+        };
         self.flush()?;
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
@@ -125,7 +128,8 @@ impl Shared {
             // The file system stops, and the superblock stays the one under which the notes of these tails count.
             return Err(error);
         }
-        self.write_superblock(&mut rings, &superblock)?;
+        let left = left(&old.zones, &in_vain, &journal);
+        self.write_superblock(&mut rings, &superblock, &left)?;
         {
             let mut state = self.state.lock();
             state.superblock = superblock;
@@ -166,7 +170,7 @@ impl Shared {
     }
 
     /// Begins the journal of `epoch`: in the spare zone or, if that fails, in another one. `zones` are for the frames
-    /// that do not fit the first zone. Nothing is written to those of the `old` journal any more.
+    /// that do not fit the first zone. Nothing is written to the `old` zones of metadata any more.
     fn write_snapshot(
         &self,
         epoch: u64,
@@ -195,11 +199,9 @@ impl Shared {
                         in_vain,
                     });
                 }
-                Err(Error::Drive(error))
+                Err(error)
                     if attempt < ATTEMPTS
-                        && appender::is_of_limit(&error)
-                        && (self.finish_again_behind(&left(old, &in_vain, &journal))
-                            || self.leave_an_open_zone()?) =>
+                        && self.makes_room(&error, &left(old, &in_vain, &journal))? =>
                 {
                     attempt += 1;
                     // Whatever was written to it, the next attempt resets it first.
@@ -238,8 +240,7 @@ impl Shared {
 
 /// The zones to which nothing is written any more when the journal that begins needs another one.
 fn left(old: &[ZoneId], in_vain: &[ZoneId], begins: &Journal) -> Vec<ZoneId> {
-    let behind = begins.zones.split_last().map_or(&[][..], |(_, left)| left);
-    [old, in_vain, behind].concat()
+    [old, in_vain, begins.left()].concat()
 }
 
 /// Whether the same write may succeed in another zone, and not in this one.

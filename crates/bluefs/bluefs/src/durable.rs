@@ -6,11 +6,26 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
+use zone::ZoneId;
 
 impl Shared {
-    /// Writes a superblock to both rings and flushes.
-    pub fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
-        rings.append(&*self.device, superblock, &|| self.flush())?;
+    /// Writes a superblock to both rings and flushes. The caller holds `journaling`. If the drive's limit refuses both
+    /// writes, zones to which nothing is written any more are finished, and the writes repeated: the rings', and those
+    /// that the caller has `left`.
+    pub fn write_superblock(
+        &self,
+        rings: &mut Rings,
+        superblock: &Superblock,
+        left: &[ZoneId],
+    ) -> Result<()> {
+        let written = rings.append(&*self.device, superblock, &|| self.flush());
+        written.or_else(|error| {
+            let left = [left, &rings.left(self.device.geometry())].concat();
+            match self.makes_room(&error, &left)? {
+                true => rings.append(&*self.device, superblock, &|| self.flush()),
+                false => Err(error),
+            }
+        })?;
         // Here, the finish of an old journal counts, too.
         self.wake_for_unfinished();
         self.counters

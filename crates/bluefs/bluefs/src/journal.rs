@@ -94,6 +94,11 @@ impl Journal {
         self.zones.last().copied().unwrap_or(ZoneId(0))
     }
 
+    /// The zones that are not written to any more.
+    pub fn left(&self) -> &[ZoneId] {
+        self.zones.split_last().map_or(&[], |(_, left)| left)
+    }
+
     /// The position after the last frame.
     pub fn end(&self) -> ZoneAddress {
         ZoneAddress::new(self.zone(), self.used)

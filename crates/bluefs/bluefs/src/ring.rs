@@ -105,6 +105,13 @@ impl Rings {
         !is_scarce(g) && self.0.iter().any(|ring| ring.zone() == zone)
     }
 
+    /// Zones that are reset before they get another superblock.
+    pub fn left(&self, g: &Geometry) -> Vec<ZoneId> {
+        let mut zones = ring_zones(g).concat();
+        zones.retain(|zone| !self.go_on_in(g, *zone));
+        zones
+    }
+
     /// Rings in which no superblock can be read, by their first zones.
     pub fn without_superblock(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let lost = self.0.iter().filter(|ring| ring.newest.is_none());

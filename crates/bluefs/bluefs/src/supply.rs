@@ -64,8 +64,16 @@ impl Shared {
         // A sound twin remains the file system's, unused, until the next mount: the frame that gives it away may not be
         // durable yet.
         let is_sound = |zone: &ZoneId| !broken.is_empty() && !broken.contains(zone);
-        let pair = self.device.part(zone).into_iter();
-        pair.filter(|zone| !is_sound(zone))
-            .for_each(|zone| self.pool.retire(zone));
+        let unfinished = self.device.unfinished();
+        let is_unfinished = unfinished.contains(zone);
+        for zone in self.device.part(zone) {
+            if !is_sound(&zone) {
+                self.pool.retire(zone);
+            }
+            if is_unfinished {
+                // From now on each is finished by itself.
+                unfinished.add(zone);
+            }
+        }
     }
 }
