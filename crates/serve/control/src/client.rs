@@ -377,9 +377,10 @@ mod tests {
         let drive = folder.path().join("d.zoned");
         std::fs::write(&drive, "").unwrap();
         let socket = Socket::beside(&drive).unwrap();
-        let calls = Router::new()
-            .route("/v1/store/health", get(late))
-            .route("/v1/store/status", get(late));
+        let calls = Router::new().route("/v1/store/health", get(late)).route(
+            "/v1/store/status",
+            get(std::future::pending::<Json<Health>>),
+        );
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let (ended, end) = mpsc::channel();
         std::thread::spawn(move || {

@@ -25,11 +25,12 @@ pub fn geometry() -> Geometry {
     geometry.geometry(256 << 20, None).unwrap()
 }
 
-/// The same on a drive of this geometry.
+/// The same on a drive of this geometry. No thread of the store makes anything durable.
 pub fn bucket_on(drive: Arc<dyn ZonedDevice>, runtime: Runtime) -> (Store, Locks) {
     Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
     let options = MountOptions {
         runtime,
+        background: false,
         ..MountOptions::new(RocksDb)
     };
     let store = Store::mount(drive, options).unwrap();

@@ -1,6 +1,7 @@
 //! A drive that has no room left: what takes objects away is done all the same.
 
 use crate::support::{formatted, mount};
+use device::ZonedDevice;
 use device::faults::{Fault, Faults, Gate, Plan};
 use kv_log::KvLog;
 use std::sync::{Arc, mpsc};
@@ -77,21 +78,25 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
         .unwrap();
 }
 
-/// Fills a drive, and removes an object: only who waits for it gets its space.
-fn filled(store: &Store) -> (SwiftDrive, Address) {
+/// Fills a drive, and removes an object: only who waits for it gets its space. No thread of the store gives it back.
+fn filled(drive: Arc<dyn ZonedDevice>) -> (Store, SwiftDrive, Address) {
+    let options = MountOptions {
+        background: false,
+        ..MountOptions::new(KvLog)
+    };
+    let store = Store::mount(drive, options).unwrap();
     let swift = SwiftDrive::new(store.clone());
     swift.add_policy(0, PolicyKind::Replication).unwrap();
     let next = address(fill(&swift, Kind::Data));
     let data = [file(1, Kind::Data)];
     assert!(swift.remove_all(address(0), &data, None, false).unwrap());
     assert!(!store.has_room(0));
-    (swift, next)
+    (store, swift, next)
 }
 
 #[test]
 fn hashing_waits_for_no_space() {
-    let store = mount(&formatted());
-    let (swift, _) = filled(&store);
+    let (store, swift, _) = filled(formatted());
     let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
     assert!(computed > 0 && !store.has_room(0));
 }
@@ -99,8 +104,7 @@ fn hashing_waits_for_no_space() {
 #[test]
 fn a_put_that_waits_for_space_holds_no_other_call_up() {
     let drive = Arc::new(Faults::new(formatted()));
-    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
-    let (swift, next) = filled(&store);
+    let (_, swift, next) = filled(drive.clone());
     let gate = Gate::new();
     drive.add(Plan {
         command: None,
@@ -114,7 +118,7 @@ fn a_put_that_waits_for_space_holds_no_other_call_up() {
         scope.spawn(|| swift.put(next, file(3, Kind::Data), None, vec![1]).unwrap());
         gate.wait_until_stuck(1);
         scope.spawn(|| answer.send(swift.remove_all(next, &[], None, false).unwrap()));
-        let answered = answered.recv_timeout(Duration::from_secs(60));
+        let answered = answered.recv_timeout(Duration::from_mins(10));
         gate.release();
         assert_eq!(answered, Ok(false));
     });

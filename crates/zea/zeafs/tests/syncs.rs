@@ -135,6 +135,8 @@ fn others_go_on_during_a_flush_and_share_the_next() {
     fs.rename("d", "e").unwrap();
     assert_eq!(read(&fs, "e").unwrap(), bytes(2, 5000));
     let others = ["b", "c"].map(|name| behind(&drive, || sync(&fs, name, Lifetime::Long)));
+    // A sync holds the file system's lock from its frame until it knows which flush it waits for.
+    assert_eq!(fs.list("").len(), 4);
     assert!(!first.is_finished() && others.iter().all(|other| !other.is_finished()));
     go_on.send(()).unwrap();
     for sync in others.into_iter().chain([first]) {

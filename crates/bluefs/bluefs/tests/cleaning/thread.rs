@@ -1,6 +1,7 @@
 //! The background thread of the cleaner.
 
 use super::*;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_thread_cleans_before_it_is_urgent_and_ends_with_the_file_system() {
@@ -16,13 +17,15 @@ fn a_thread_cleans_before_it_is_urgent_and_ends_with_the_file_system() {
             ..Cleaning::default()
         };
         let fs = mount_with(device.clone(), Some(cleaning));
-        let mut rounds = 0;
+        let (mut rounds, begun) = (0, Instant::now());
         while fs.statistics().zones_cleaned_ahead < 3 {
             write(&fs, &format!("/keep{}.sst", rounds % 10), &[1; 3000]).unwrap();
             write(&fs, &format!("/goes{}.sst", rounds % 10), &[2; 20_000]).unwrap();
             fs.delete(&format!("/goes{}.sst", rounds % 10)).unwrap();
             rounds += 1;
-            assert!(rounds < 100_000, "{:?}", fs.statistics());
+            // The thread gets its turns when the machine likes.
+            let is_late = begun.elapsed() > Duration::from_mins(10);
+            assert!(!is_late, "{:?}", fs.statistics());
             std::thread::yield_now();
         }
         let reader = fs.open("/keep0.sst").unwrap();

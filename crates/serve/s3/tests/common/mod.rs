@@ -5,13 +5,13 @@ use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice, profile};
 use hmac::{Hmac, KeyInit, Mac};
 use kv_rocksdb::RocksDb;
-use s3::{Config, Credentials, Key, Keyring, Rights, Server};
+use s3::{Config, Credentials, Key, Keyring, Limits, Rights, Server};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{MkfsOptions, MountOptions, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -69,12 +69,28 @@ pub fn mount(drive: &Arc<Damaged>, new: bool) -> Store {
     Store::mount(drive.clone(), MountOptions::new(RocksDb)).unwrap()
 }
 
+/// Limits that a machine which stands still for a while does not reach.
+pub fn patient() -> Limits {
+    let long = Duration::from_mins(10);
+    Limits {
+        turn_timeout: long,
+        header_timeout: long,
+        idle_timeout: long,
+        busy_patience: long,
+        shutdown_timeout: long,
+        ..Limits::default()
+    }
+}
+
 pub fn config() -> Config {
     let key = Key {
         credentials: Credentials::new("key", "secret"),
         rights: Rights::Admin,
     };
-    Config::new(([127, 0, 0, 1], 0).into(), Keyring::new([key]))
+    Config {
+        limits: patient(),
+        ..Config::new(([127, 0, 0, 1], 0).into(), Keyring::new([key]))
+    }
 }
 
 /// A server that runs until [`stop`](Self::stop).
@@ -173,9 +189,21 @@ impl Running {
     pub async fn request(&self, method: &str, path: &str, query: &str, body: &[u8]) -> Answer {
         let mut connection = self.connect().await;
         let head = self.head(method, path, query, body.len());
-        connection.write_all(head.as_bytes()).await.unwrap();
-        connection.write_all(body).await.unwrap();
+        // At once: a body that comes later is a slow one.
+        let request = [head.as_bytes(), body].concat();
+        connection.write_all(&request).await.unwrap();
         answer(&mut connection).await
+    }
+
+    /// Begins a put, and returns when the server asks for its body: it has its turn, and stopping waits for it.
+    pub async fn begin_put(&self, path: &str, length: usize) -> TcpStream {
+        let mut connection = self.connect().await;
+        let head = expecting(&self.head("PUT", path, "", length));
+        connection.write_all(head.as_bytes()).await.unwrap();
+        let mut said = [0; 25];
+        connection.read_exact(&mut said).await.unwrap();
+        assert_eq!(&said, b"HTTP/1.1 100 Continue\r\n\r\n");
+        connection
     }
 
     pub async fn put(&self, path: &str, body: &[u8]) -> Answer {
@@ -185,6 +213,11 @@ impl Running {
     pub async fn get(&self, path: &str) -> Answer {
         self.request("GET", path, "", b"").await
     }
+}
+
+/// The head of a request whose client waits to be asked for the body.
+pub fn expecting(head: &str) -> String {
+    head.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n")
 }
 
 /// An answer, as far as it came.

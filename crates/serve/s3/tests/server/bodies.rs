@@ -28,7 +28,7 @@ async fn a_client_that_stands_still_is_told() {
     let store = mount(&drive, true);
     let limits = Limits {
         idle_timeout: Duration::from_millis(100),
-        ..Limits::default()
+        ..patient()
     };
     // What is to arrive goes to a server that waits, for this machine may stand still, too.
     let patient = serve(&store, config());
@@ -79,7 +79,7 @@ async fn a_body_that_is_not_wanted_ends_the_connection() {
         (forged, 403),
     ] {
         let mut connection = server.connect().await;
-        let head = head.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
+        let head = expecting(&head);
         connection.write_all(head.as_bytes()).await.unwrap();
         let found = answer(&mut connection).await;
         assert_eq!(found.status, status);

@@ -12,7 +12,7 @@ mod rights;
 mod start_and_stop;
 mod turns;
 
-use common::{MARK, answer, config, drive, mount, serve, spoil};
+use common::{MARK, answer, config, drive, expecting, mount, patient, serve, spoil};
 use s3::{Limits, ServeError, Server};
 use std::time::Duration;
 use store::{Attributes, Transaction};

@@ -7,26 +7,17 @@ async fn who_waits_too_long_is_told_to_slow_down() {
     let limits = Limits {
         max_uploads: 1,
         turn_timeout: Duration::from_millis(100),
-        ..Limits::default()
+        ..patient()
     };
     let server = serve(&store, s3::Config { limits, ..config() });
     server.put("/bucket", b"").await;
-    let mut first = server.connect().await;
     let data = body(400_000, None);
-    let head = server.head("PUT", "/bucket/first", "", data.len());
-    first.write_all(head.as_bytes()).await.unwrap();
-    first.write_all(&data[..1000]).await.unwrap();
-    // The first has its turn as soon as somebody else does not get one.
-    let found = loop {
-        let found = server.put("/bucket/second", b"x").await;
-        if found.status != 200 {
-            break found;
-        }
-    };
+    let mut first = server.begin_put("/bucket/first", data.len()).await;
+    let found = server.put("/bucket/second", b"x").await;
     assert_eq!((found.status, found.code().as_str()), (503, "SlowDown"));
     // Reading is another turn.
     assert_eq!(server.get("/bucket/none").await.status, 404);
-    first.write_all(&data[1000..]).await.unwrap();
+    first.write_all(&data).await.unwrap();
     assert_eq!(answer(&mut first).await.status, 200);
     // The turn ends with the answer or just behind it.
     while server.put("/bucket/second", b"x").await.status != 200 {}
@@ -44,7 +35,7 @@ async fn a_listing_that_nobody_reads_gives_way_to_who_waits() {
         max_documents: 1,
         busy_patience: Duration::from_millis(1),
         busy_bytes_per_second: u64::MAX,
-        ..Limits::default()
+        ..patient()
     };
     let server = serve(&store, s3::Config { limits, ..config() });
     server.put("/bucket", b"").await;
@@ -76,7 +67,7 @@ async fn a_slow_body_gives_way_to_who_waits() {
     let limits = Limits {
         max_uploads: 2,
         busy_patience: Duration::from_millis(1),
-        ..Limits::default()
+        ..patient()
     };
     let server = serve(&store, s3::Config { limits, ..config() });
     server.put("/bucket", b"").await;
