@@ -31,15 +31,16 @@ fn a_scan_leaves_what_is_looked_up_again_and_again() {
             .unwrap();
     }
     kv.compact().unwrap();
-    // 32 blocks: half of the cache.
-    let working = || (0..32).map(|block| block * 17 * BLOCK);
+    // 24 blocks: three eighths of the cache. By chance, most of them may be in one of its two parts, as the hashes of
+    // their keys differ from process to process.
+    let working = || (0..24).map(|block| block * 17 * BLOCK);
     let (_, misses) = read(&kv, working());
-    assert!(misses >= 32, "{misses}");
+    assert!(misses >= 24, "{misses}");
     for _ in 0..3 {
         read(&kv, working());
     }
     let (hits, misses) = read(&kv, working());
-    assert!(hits >= 32 && misses == 0, "{hits}, {misses}");
+    assert!(hits >= 24 && misses == 0, "{hits}, {misses}");
 
     let before = kv.cache();
     assert_eq!(kv.scan(b"", None).count(), KEYS as usize);

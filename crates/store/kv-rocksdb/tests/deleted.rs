@@ -14,7 +14,8 @@ use support::{Drive, formatted, key, mount, numbered, options};
 const ROWS: u32 = 20_000;
 const ROW_BYTES: usize = 1000;
 const LARGE_ROWS: u32 = 50;
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout; only a failing test waits this long.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 fn open(fs: &BlueFs, listed: &[u8]) -> Kv {
     let options = Options {

@@ -68,8 +68,11 @@ fn a_stop_ends_the_jobs_that_there_are_in_the_middle_of_a_zone_and_no_later_one(
     let (drive, store) = with_dead(24, |i| i % 2 == 0);
     let job = store.clean_status().job;
     let gate = Gate::new();
-    let stuck = Fault::Stuck(gate.clone());
-    drive.add(Plan::at(ZoneCommand::Read, 1, stuck));
+    // The first read of a zone of objects: threads of RocksDB may read those of the metadata meanwhile.
+    for used in store.zones() {
+        let stuck = Fault::Stuck(gate.clone());
+        drive.add(Plan::at(ZoneCommand::Read, 1, stuck).in_zone(used.zone));
+    }
     let step = std::thread::scope(|scope| {
         let cleaning = scope.spawn(|| store.clean_step(job).unwrap());
         gate.wait_until_stuck(1);

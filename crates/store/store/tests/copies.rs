@@ -66,13 +66,14 @@ fn a_second_copy_costs_bytes_and_no_flush() {
         cost
     };
     let (one, two) = (load(1), load(2));
-    // One flush for each put; the number of others depends on when zones are full.
+    // A second flush for each put would be 3000 more. The number of other flushes, and the bytes of compactions, depend on
+    // when RocksDB's threads run.
     let flushes = one.flush.operations.abs_diff(two.flush.operations);
-    assert!(flushes < 10, "{one:?}, {two:?}");
+    assert!(flushes < 300, "{one:?}, {two:?}");
     assert!(two.bytes_written() > one.bytes_written());
     // Objects are in one copy.
     let metadata = one.bytes_written() - 3000 * 4096;
-    assert!(two.bytes_written() - one.bytes_written() < metadata + metadata / 8);
+    assert!(two.bytes_written() - one.bytes_written() < metadata + 3000 * 4096 / 2);
 }
 
 /// A drive without a limit of active zones, with sixty objects in a store that has been unmounted.

@@ -65,6 +65,8 @@ fn a_moment_goes_before_metadata_is_refused() {
                         moment.open("c", format!("o{}", round % OBJECTS))?;
                         thread::yield_now();
                     }
+                    // It may have been given up and the round ended since this thread's last turn.
+                    moment.watch().check()?;
                     Ok::<(), Error>(())
                 })
             });

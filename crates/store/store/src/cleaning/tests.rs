@@ -53,7 +53,7 @@ fn a_thread_in_need_waits_for_no_more_than_one() {
     let looks = AtomicU32::new(0);
     let is_needed = || looks.fetch_add(1, SeqCst) == 0;
     let wait_for = |number| {
-        (0..1000).any(|_| {
+        (0..60_000).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             looks.load(SeqCst) >= number
         })

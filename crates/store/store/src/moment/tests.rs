@@ -2,15 +2,15 @@
 
 use crate::{Error, MountOptions, Store, test_drive};
 use kv_log::KvLog;
-use runtime::{Clock, Runtime, SystemClock};
+use runtime::{Clock, Runtime, SimulatedClock};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Tells each look at the time to a listener, if there is one.
+/// Tells each look at the time to a listener, if there is one. Stands still, so that writers wait for as long as it takes.
 #[derive(Default)]
 struct Told {
-    clock: SystemClock,
+    clock: SimulatedClock,
     listener: Mutex<Option<Sender<()>>>,
 }
 

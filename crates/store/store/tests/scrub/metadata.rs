@@ -2,7 +2,9 @@
 //! health` until it is gone.
 
 use super::all;
-use crate::common::{Settled, create_collection, geometry, mount, options, pattern, put, seed};
+use crate::common::{
+    Settled, create_collection, geometry, mount, options, pattern, put, seed, settled,
+};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +103,8 @@ fn damaged_metadata_is_written_anew_by_a_thread() {
     };
     let store = Store::mount(drive.clone(), options).unwrap();
     let wait = |is_so: &dyn Fn(&store::ScrubStatus) -> bool| {
-        for _ in 0..2000 {
+        // Only a failing test waits this long.
+        for _ in 0..60_000 {
             let status = store.scrub_status().unwrap();
             if !status.running && is_so(&status) {
                 return status;
@@ -321,6 +324,8 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
         let (drive, device) = with_one_copy(20);
         let store = mount(&device);
         put(&store, "last", &pattern(1, 9000)).unwrap();
+        // Damage to a file that is deleted meanwhile would be known to one of the two only.
+        settled(&store);
         let zones = store.bluefs().zones();
         for _ in 0..random.usize(2..5) {
             let (zone, _) = zones[random.usize(..zones.len())];

@@ -23,9 +23,9 @@ fn all(store: &Store) {
     assert!(store.scrub(true, |_| true).unwrap());
 }
 
-/// Waits until `is_so` holds; only a failing test waits for a minute.
+/// Waits until `is_so` holds; only a failing test waits for ten minutes.
 fn wait_for(store: &Store, is_so: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
-    for _ in 0..6000 {
+    for _ in 0..60_000 {
         let status = store.scrub_status().unwrap();
         if is_so(&status) {
             return status;

@@ -52,12 +52,12 @@ fn a_pass_goes_on_where_it_was_left() {
 #[test]
 fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     let (drive, device, store) = fresh();
-    for number in 0..100 {
+    for number in 0..600 {
         let data = pattern(number, 100_000);
         put(&store, &format!("object {number}"), &data).unwrap();
     }
     store.unmount().unwrap();
-    // At this rate the pass would take half a minute.
+    // At this rate the pass would take more than a minute and a half.
     let store = with_thread(&device, Pace::Rate(600 << 10));
     store.scrub_start(true).unwrap();
     let running = wait_for(&store, |status| status.bytes_read > 0);
