@@ -24,7 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "compare"))
 from drive import Failed, run  # noqa: E402
-from files import Full  # noqa: E402
+from files import Damaged, Full  # noqa: E402
 from store import LOG, ZoneStore  # noqa: E402
 
 DRIVE = "/dev/zloop0"
@@ -160,13 +160,13 @@ class RocksDb:
 
     def end(self):
         self.program.stdin.close()
-        if self.program.wait(60):
+        if self.program.wait(600):
             raise Failed(f"the database's program ended with {self.program.returncode}")
 
     def abandon(self):
         subprocess.run(["pkill", "-KILL", "-P", str(self.program.pid)], check=False)
         self.program.kill()
-        self.program.wait(60)
+        self.program.wait(600)
 
     def check(self):
         run(PROGRAM, "fs", "fsck", "--deep", DRIVE)
@@ -243,7 +243,7 @@ def client(load, keys, chance, enough, gone):
             if not gone.is_set():
                 keys.allowed[key] = before
             continue
-        except (OSError, ValueError, Failed) as error:
+        except (OSError, ValueError, Failed, Damaged) as error:
             if not gone.is_set():
                 raise Failed(f"{key}, with the power on: {error}") from error
             return
@@ -271,7 +271,7 @@ def cut(load, all_keys, chance, threads):
     gone.set()
     run(HERE / "zloop", "cut")
     for work in working:
-        work.result(120)
+        work.result(600)
     load.abandon()
     if early:
         raise Failed("the clients ended before the power did")

@@ -48,7 +48,7 @@ class ZoneStore:
         with open(LOG, "ab") as log:
             self.server = subprocess.Popen([self.program, "serve", self.device, "--s3", f"{HOST}:{PORT}", "--cache", "0"],
                                            env=environment, stdout=log, stderr=log)
-        wait_for("server", self.answers)
+        wait_for("server", self.answers, 600)
 
     def answers(self):
         if self.server.poll() is not None:
@@ -60,7 +60,7 @@ class ZoneStore:
             return False
 
     def plain(self, method, path):
-        connection = http.client.HTTPConnection(HOST, PORT, timeout=60)
+        connection = http.client.HTTPConnection(HOST, PORT, timeout=600)
         try:
             connection.request(method, path)
             return connection.getresponse().status
@@ -72,7 +72,7 @@ class ZoneStore:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         headers = {"x-amz-date": stamp, "x-amz-content-sha256": "UNSIGNED-PAYLOAD",
                    "authorization": signature(method, path, stamp)}
-        connection = http.client.HTTPConnection(HOST, PORT, timeout=300)
+        connection = http.client.HTTPConnection(HOST, PORT, timeout=600)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -105,11 +105,11 @@ class ZoneStore:
 
     def stop(self):
         self.server.terminate()
-        self.server.wait(300)
+        self.server.wait(600)
 
     def abandon(self):
         self.server.kill()
-        self.server.wait(60)
+        self.server.wait(600)
 
     def database(self, arguments):
         """db_bench on BlueFS; the store goes, for BlueFS takes the whole drive."""

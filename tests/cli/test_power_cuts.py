@@ -30,29 +30,40 @@ class Load:
 
     puts_a_cut = 5, 6
 
-    def __init__(self, before=lambda: None):
-        self.before = before
+    def __init__(self, error, before=lambda: None):
+        self.error, self.before = error, before
 
     def put(self, key, version):
         self.before()
-        raise ValueError("refused")
+        raise self.error("refused")
 
     def abandon(self):
         pass
 
 
+def errors(power_cuts):
+    """What a put may end with; half an answer is damage in the client's words."""
+    return ValueError, OSError, power_cuts.Failed, power_cuts.Damaged
+
+
 def test_an_error_before_the_power_goes_fails_the_round(power_cuts):
+    for error in errors(power_cuts):
+        fails_the_round(power_cuts, error)
+
+
+def fails_the_round(power_cuts, error):
     all_keys = [power_cuts.Keys("0", 3)]
     with concurrent.futures.ThreadPoolExecutor(1) as threads, pytest.raises(power_cuts.Failed, match="refused"):
-        power_cuts.cut(Load(), all_keys, random.Random(1), threads)
+        power_cuts.cut(Load(error), all_keys, random.Random(1), threads)
 
 
 def test_an_error_without_power_is_none(power_cuts):
-    gone = threading.Event()
-    keys = power_cuts.Keys("0", 1)
-    power_cuts.client(Load(gone.set), keys, random.Random(1), None, gone)
-    # It may have arrived.
-    assert keys.allowed == {"0k0": [power_cuts.GONE, 1]} and keys.acknowledged == 0
+    for error in errors(power_cuts):
+        gone = threading.Event()
+        keys = power_cuts.Keys("0", 1)
+        power_cuts.client(Load(error, gone.set), keys, random.Random(1), None, gone)
+        # It may have arrived.
+        assert keys.allowed == {"0k0": [power_cuts.GONE, 1]} and keys.acknowledged == 0
 
 
 def test_without_a_cut_nothing_would_be_shown():
