@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import status as statuses
 from signer import Signer, code
 from zonestore import TIMEOUT
 
@@ -168,8 +169,8 @@ def test_a_server_stops_with_grace(make_server, data):
         connection.sendall(body[MIB:])
         answer.append(connection.recv(65536))
 
-
-
+    # Not before it has begun: an idle connection is closed.
+    wait_until(lambda: statuses.metrics(server)[0]["zonestore_s3_requests_in_flight", frozenset()] == 1)
     server.process.send_signal(signal.SIGTERM)
     thread = threading.Thread(target=finish)
     thread.start()

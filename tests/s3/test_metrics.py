@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -124,10 +125,10 @@ def test_a_client_that_leaves_is_counted(worked):
     body.read(10)
     body.close()
     s3.close()
-    for _ in range(600):
-        values, _ = status.metrics(server)
-        if values["zonestore_s3_aborted_total", frozenset()] == before + 1:
-            break
+    deadline = time.monotonic() + zonestore.TIMEOUT
+    while (values := status.metrics(server)[0])["zonestore_s3_aborted_total", frozenset()] != before + 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     assert values["zonestore_s3_requests_in_flight", frozenset()] == 0
     newest = status.document(server)["requests"]["log"][0]
     assert (newest["operation"], newest["is_whole"]) == ("GetObject", False)

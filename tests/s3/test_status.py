@@ -62,10 +62,12 @@ def test_where_it_is_off_there_is_none(make_server):
 
 def test_who_guesses_a_secret_waits_and_who_has_it_does_not(make_server):
     server = make_server()
-    for number in range(10):
-        assert code(server, "/-/status.json", (zonestore.ACCESS_KEY, f"guess {number}")) == 401
-    answered, headers, _ = status.ask(server, "/-/status.json", (zonestore.ACCESS_KEY, "one more"))
-    assert answered == 429 and 0 < int(headers["Retry-After"]) <= 61
+    # The eleventh, or a later one if a minute has passed since the first.
+    for number in range(40):
+        answered, headers, _ = status.ask(server, "/-/status.json", (zonestore.ACCESS_KEY, f"guess {number}"))
+        if answered != 401:
+            break
+    assert number >= 10 and answered == 429 and 0 < int(headers["Retry-After"]) <= 61
     # Behind a proxy all have this address: whoever has the keys, or mistypes another one, is not concerned.
     assert code(server, "/-/status.json", (zonestore.ACCESS_KEY, zonestore.SECRET_KEY)) == 200
     assert code(server, "/-/status.json", ("another", "guess")) == 401
@@ -117,10 +119,10 @@ def test_the_log_tells_no_secret_and_buckets_are_counted(make_server):
     newest = status.document(server)["requests"]["log"][0]
     assert newest["operation"] == "GetObject" and newest["sent_bytes"] == 5
     assert "?" not in newest["resource"] and "Signature" not in json.dumps(newest)
-    for _ in range(200):
-        told = status.document(server)
-        if told["buckets"]:
-            break
+    deadline = time.monotonic() + zonestore.TIMEOUT
+    while not (told := status.document(server))["buckets"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     assert told["buckets"]["buckets"] == [{"name": "told", "objects": 1, "bytes": 5}]
     history = told["requests"]["history"]
     assert len(history) <= 120 and sum(second["requests"] for second in history) <= 3

@@ -65,7 +65,8 @@ class Server:
             preexec_fn=heed_ctrl_c,
         )
         found = queue.Queue()
-        threading.Thread(target=self._drain, args=(self.process, found), daemon=True).start()
+        self.drain = threading.Thread(target=self._drain, args=(self.process, found), daemon=True)
+        self.drain.start()
         try:
             self.endpoint = found.get(timeout=TIMEOUT)
         except queue.Empty:
@@ -87,13 +88,19 @@ class Server:
     def stop(self):
         """Ends it as Ctrl-C does; it must end by itself."""
         self.process.send_signal(signal.SIGINT)
-        code = self.process.wait(timeout=TIMEOUT)
+        code = self.wait()
         assert code == 0, f"exit code {code}:\n" + "".join(self.output[-50:])
 
     def kill(self):
         """Ends it as a crash does."""
         self.process.kill()
-        self.process.wait(timeout=TIMEOUT)
+        self.wait()
+
+    def wait(self):
+        """Its exit code, when it has ended and `output` is whole."""
+        code = self.process.wait(timeout=TIMEOUT)
+        self.drain.join(TIMEOUT)
+        return code
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
