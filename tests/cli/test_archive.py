@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from conftest import TIMEOUT
+
 NAMES = ["a", "a/b", "dir/", "deep/er/x", "..", "ü b", "100%"]
 
 
@@ -317,7 +319,7 @@ def waiting(zonestore, store, serve, tmp_path):
 def test_a_backup_that_a_signal_ends_leaves_nothing(waiting, tmp_path, by):
     _, backup = waiting
     backup.send_signal(by)
-    backup.communicate(timeout=60)
+    backup.communicate(timeout=TIMEOUT)
     assert backup.returncode == -by
     assert not list(tmp_path.glob("x.tar*"))
 
@@ -326,7 +328,7 @@ def test_an_archive_that_comes_meanwhile_stays(waiting, tmp_path):
     server, backup = waiting
     (tmp_path / "x.tar").write_bytes(b"another one's")
     server.first.kill()
-    _, why = backup.communicate(timeout=60)
+    _, why = backup.communicate(timeout=TIMEOUT)
     assert backup.returncode == 8 and "x.tar" in why, why
     assert (tmp_path / "x.tar").read_bytes() == b"another one's"
     assert [path.name for path in tmp_path.glob("x.tar*")] == ["x.tar"]
@@ -335,7 +337,7 @@ def test_an_archive_that_comes_meanwhile_stays(waiting, tmp_path):
 def test_a_server_that_is_killed_leaves_nothing_of_a_backup(waiting, tmp_path):
     server, backup = waiting
     server.process.kill()
-    _, why = backup.communicate(timeout=60)
+    _, why = backup.communicate(timeout=TIMEOUT)
     assert backup.returncode == 4 and "the server ended" in why, why
     assert not list(tmp_path.glob("x.tar*"))
 
@@ -347,7 +349,7 @@ def test_a_server_that_is_killed_as_a_backup_begins_is_no_other_program(zonestor
         backup = zonestore.start("store", "backup", store, "--to", f"{number}.tar")
         time.sleep(0.004 * number)
         server.process.kill()
-        _, why = backup.communicate(timeout=60)
+        _, why = backup.communicate(timeout=TIMEOUT)
         # It was there in time, has ended, or is not there any more and the drive is free.
         assert backup.returncode == 0 or "the server ended" in why, why
         assert not list(tmp_path.glob("*.partial"))

@@ -39,7 +39,7 @@ def daemon(zonestore, store):
     assert any(line.startswith("Ctrl-C") for line in process.stdout)
     yield process
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT)
 
 
 def test_a_daemon_in_the_background_outlives_ctrl_c_and_ends_by_sigterm(zonestore, store):
@@ -67,7 +67,7 @@ def test_who_has_a_drive_is_told(zonestore, store, daemon):
 def test_a_terminal_that_is_gone_ends_it_as_ctrl_c_does(daemon):
     for _ in range(2):
         daemon.send_signal(signal.SIGHUP)
-    assert daemon.wait(60) == 0
+    assert daemon.wait(TIMEOUT) == 0
     assert "stopping" in daemon.stderr.read()
 
 

@@ -64,7 +64,7 @@ def test_a_program_that_did_not_open_the_drive_is_an_error(zonestore, file_syste
         zonestore(kind, file_system, "--", "sh", "-c", opens)
     assert zonestore.try_(kind, file_system, "--", "sh", "-c", "exit 3").code == 3
     # Whoever goes on in the background may open it yet.
-    zonestore(kind, file_system, "--", "sh", "-c", "(sleep 5 >/dev/null 2>&1 &)")
+    zonestore(kind, file_system, "--", "sh", "-c", "(sleep 60 >/dev/null 2>&1 &)")
 
 
 def test_signals_reach_the_program_and_its_end_is_ours(zonestore, file_system):

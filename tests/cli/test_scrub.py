@@ -68,8 +68,8 @@ def stopped_at(status):
 def test_a_running_scrub_is_stopped_and_goes_on_where_it_was(zonestore, serve, store):
     for number in range(12):
         put(zonestore, store, f"c/{number}", os.urandom(1_000_000))
-    # Half a minute's work.
-    server = serve(store, "--scrub-every", "never", "--scrub-pace", "800KiB/s")
+    # Two minutes' work.
+    server = serve(store, "--scrub-every", "never", "--scrub-pace", "100KiB/s")
     waits = zonestore.start("store", "scrub", store, "--deep")
     while not (status := scrubbed(zonestore, store, "--status")[1])["bytes_read"]:
         assert waits.poll() is None

@@ -316,7 +316,7 @@ def test_a_mount_in_the_background_keeps_nothing_of_its_callers(zonestore, drive
     mount = f'"{zonestore.path}" smrfs mount -- {drive} mnt'
 
     def shell(script):
-        subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, timeout=60)
+        subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, timeout=TIMEOUT)
 
     try:
         # A lock, the end of a pipe, and the directory that it was started in.

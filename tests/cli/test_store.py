@@ -5,7 +5,7 @@ import struct
 import subprocess
 
 import pytest
-from conftest import Outcome
+from conftest import TIMEOUT, Outcome
 
 
 def put(zonestore, store, name, data):
@@ -209,7 +209,7 @@ def test_a_limit_on_open_files_is_an_error(zonestore, store, tmp_path):
         for command in (("serve", store, "--s3", "127.0.0.1:0"), ("daemon", store, "--socket", "s"))
     )):
         command = ["sh", "-c", limited, str(limit), zonestore.path, *map(str, command)]
-        said = Outcome(subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)).failed(1)
+        said = Outcome(subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=TIMEOUT)).failed(1)
         assert "ulimit -n" in said and "LimitNOFILE" in said, said
         assert limit == 4 or f"{limit} files may be open" in said
 
