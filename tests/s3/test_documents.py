@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from signer import Signer, code, sha256
+from zonestore import TIMEOUT
 
 MIB = 1 << 20
 
@@ -138,7 +139,7 @@ def test_a_target_of_another_host_is_refused(server, bucket):
     for host, expected in (("elsewhere.example.com", 400), (sign.host, 200)):
         headers = sign.headers("PUT", path, payload=sha256(b"data"))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        connection = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT)
         head = f"PUT http://{host}{path} HTTP/1.1\r\n{lines}content-length: 4\r\nconnection: close\r\n\r\n"
         connection.sendall(head.encode() + b"data")
         assert connection.recv(65536).startswith(b"HTTP/1.1 %d" % expected)

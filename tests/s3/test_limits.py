@@ -246,7 +246,7 @@ def test_readers_that_stand_still_give_way(make_server, data):
     path = s3.generate_presigned_url("get_object", dict(Bucket="bucket", Key="big")).split(str(server.port), 1)[1]
     connections = []
     for _ in range(80):
-        reader = socket.create_connection(("127.0.0.1", server.port), timeout=60, source_address=("127.0.0.2", 0))
+        reader = socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT, source_address=("127.0.0.2", 0))
         reader.sendall(f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n\r\n".encode())
         connections.append(reader)
     assert s3.get_object(Bucket="bucket", Key="big")["Body"].read(5) == data(64 * MIB)[:5]

@@ -55,7 +55,7 @@ class DaemonProcess:
             self.process = subprocess.Popen(
                 [binary(), "daemon", f"{self.device}={self.drive}", "--socket", self.socket, *self.options], stdout=log, stderr=log)
         transport = zonestore_swift.transport.Transport(str(self.socket), 2, 60)
-        for _ in range(600):
+        for _ in range(12_000):
             try:
                 if transport.ask("GET", "/v1/drives"):
                     return
@@ -67,7 +67,7 @@ class DaemonProcess:
     def stop(self, how=signal.SIGTERM):
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(60)
+            self.process.wait(600)
             self.process = None
 
 

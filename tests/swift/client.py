@@ -11,7 +11,7 @@ class Client:
 
     @staticmethod
     def _request(method, url, headers, body=None):
-        return urllib.request.urlopen(urllib.request.Request(url, body, headers, method=method), timeout=60)
+        return urllib.request.urlopen(urllib.request.Request(url, body, headers, method=method), timeout=600)
 
     def __call__(self, method, path, body=None, **headers):
         named = {key.replace("_", "-"): value for key, value in headers.items() if value is not None}

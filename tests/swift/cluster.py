@@ -137,14 +137,14 @@ class Cluster:
 
     def _is_healthy(self):
         try:
-            urllib.request.urlopen(f"http://{HERE}:{self.ports['proxy']}/healthcheck", timeout=2).read()
+            urllib.request.urlopen(f"http://{HERE}:{self.ports['proxy']}/healthcheck", timeout=60).read()
         except OSError:
             return False
         return all(socket.socket().connect_ex(place) == 0 for place in (
             (HERE, self.ports["account"]), (HERE, self.ports["container"]), *((node.ip, node.port) for node in self.nodes)))
 
     def wait_for(self, condition):
-        for _ in range(600):
+        for _ in range(6000):
             if condition():
                 return
             ended = [name for name, process in self.processes.items() if process.poll() is not None]
@@ -155,7 +155,7 @@ class Cluster:
     def stop_one(self, name):
         process = self.processes.pop(name)
         process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(600)
 
     def stop(self):
         for name in reversed(list(self.processes)):

@@ -1,8 +1,10 @@
 """What a test does with objects of one partition, through Swift's interface alone."""
 
 import itertools
+import time
 from hashlib import md5
 
+from swift.common.concurrency import sleep
 from swift.common.exceptions import DiskFileNotExist
 from swift.common.storage_policy import EC_POLICY
 from swift.common.utils import Timestamp
@@ -16,6 +18,14 @@ NOW = 1_700_000_000
 def moment(seconds, offset=0):
     """A time near to the present of all tests."""
     return Timestamp(NOW + seconds, offset=offset)
+
+
+def until(condition):
+    """What a condition says once it is true, or after two minutes. Green threads go on meanwhile."""
+    end = time.monotonic() + 120
+    while not (found := condition()) and time.monotonic() < end:
+        sleep(0.01)
+    return found
 
 
 class Objects:

@@ -46,7 +46,7 @@ def calls(tmp_path):
 
 
 def command(*arguments):
-    return subprocess.run([binary(), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([binary(), *map(str, arguments)], capture_output=True, text=True, timeout=600)
 
 
 class Relay:
@@ -180,7 +180,7 @@ connection.connect({str(calls.socket)!r})
 connection.sendall(b"GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
 print(len(connection.recv(100)))
 """
-    run = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", asking], capture_output=True, text=True, timeout=600)
     assert run.stdout.strip() == "0" or "reset" in run.stderr.lower() or "BrokenPipe" in run.stderr, run
 
 

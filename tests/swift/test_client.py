@@ -18,7 +18,7 @@ from swift.common.concurrency import GreenPool, hubs, sleep, tpool
 from swift.common.exceptions import DiskFileDeviceUnavailable
 
 from backends import DEVICE
-from objects import Objects, moment
+from objects import Objects, moment, until
 from zonestore_swift import drives as drives_module
 from zonestore_swift import metadata as frames
 from zonestore_swift import streams, writer
@@ -101,13 +101,6 @@ def test_what_is_dropped_without_a_close_is_given_up(zoned, plain, where, begun)
 
 def live_bytes(objects):
     return objects.manager.drive(DEVICE).store("space")["live_bytes"]
-
-
-def until(condition, seconds=10):
-    end = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < end:
-        sleep(0.01)
-    return found
 
 
 def test_without_a_daemon_there_is_no_device(own, plain):

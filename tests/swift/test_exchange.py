@@ -13,7 +13,7 @@ from swift.common.utils import get_logger
 from swift.obj import diskfile, server
 
 from backends import DEVICE, Files, Zoned, hash_of
-from objects import Objects, moment
+from objects import Objects, moment, until
 from zonestore_swift.disk_file import ECDiskFile
 from zonestore_swift.drive import Drive, DriveObject
 from zonestore_swift.errors import Damaged, Refused
@@ -211,11 +211,7 @@ def test_what_was_replaced_takes_no_space(pair, monkeypatch):
     before = live()
     assert pair.replicate().total_stats.failure == 0
     assert pair.there.read() == b"new"
-    for _ in range(500):
-        if live() < before - 3_900_000:
-            return
-        sleep(0.01)
-    raise AssertionError(f"{before} bytes were live, and {live()} are")
+    assert until(lambda: live() < before - 3_900_000), f"{before} bytes were live, and {live()} are"
 
 
 def test_a_handoff_goes_home_and_is_empty_then(pair, monkeypatch):

@@ -143,7 +143,7 @@ class Trial:
         self.writers = []
         for policy in policies:
             container = f"trial-{policy}-{seed}"
-            status = self.until(lambda: self.account.call("PUT", container, headers={"X-Storage-Policy": policy})[0] in (201, 202), 60)
+            status = self.until(lambda: self.account.call("PUT", container, headers={"X-Storage-Policy": policy})[0] in (201, 202), 600)
             assert status, f"no container of policy {policy}"
             self.writers += [Writer(self.account, container, number, sizes, seed) for number in range(writers)]
 
@@ -167,17 +167,17 @@ class Trial:
         """And until something was acknowledged."""
         before = self.acknowledged()
         time.sleep(seconds)
-        assert self.until(lambda: self.acknowledged() > before, 60), "nothing was acknowledged for a minute"
+        assert self.until(lambda: self.acknowledged() > before, 600), "nothing was acknowledged for ten minutes"
 
     def end(self):
         for writer in self.writers:
             writer.ends.set()
         for writer in self.writers:
-            writer.join(120)
+            writer.join(600)
         wrong = [line for writer in self.writers for line in writer.wrong]
         assert not wrong, wrong
 
-    def check(self, seconds=120):
+    def check(self, seconds=600):
         """Every object is what it was acknowledged to be; what is refused is asked again."""
         left = [(writer, name) for writer in self.writers for name in writer.names]
         found = {}
