@@ -9,7 +9,7 @@ mod drive;
 mod error;
 pub(crate) mod flushes;
 pub mod format;
-pub(crate) mod host;
+mod host;
 mod mapped;
 mod opening;
 

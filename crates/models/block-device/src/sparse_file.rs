@@ -1,6 +1,7 @@
 //! Storage for a model's data in a sparse file of the host.
 
 use crate::data::Data;
+use runtime::LockedFile;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -44,7 +45,7 @@ pub enum DataError {
 
 /// Storage in a sparse file.
 pub struct SparseFile {
-    file: File,
+    file: LockedFile,
     /// Whether the file has a name, so that a flush has to make it durable.
     named: bool,
 }
@@ -59,7 +60,10 @@ impl SparseFile {
         let made = tempfile::tempfile_in(&folder);
         let made = made.and_then(|file| file.set_len(bytes).map(|()| file));
         match made {
-            Ok(file) => Ok(Self { file, named: false }),
+            Ok(file) => Ok(Self {
+                file: LockedFile::without_lock(file),
+                named: false,
+            }),
             Err(source) => Err(DataError::Unnamed { folder, source }),
         }
     }
@@ -77,7 +81,7 @@ impl SparseFile {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(of_file)?;
-        file.try_lock().map_err(|error| match error {
+        let file = LockedFile::exclusive(file).map_err(|error| match error {
             TryLockError::WouldBlock => DataError::InUse { path: own() },
             TryLockError::Error(error) => of_file(error),
         })?;
@@ -98,7 +102,7 @@ impl SparseFile {
 
     /// Offset of the next data or hole; `None` if there is no other.
     fn find(&self, what: SeekFrom) -> io::Result<Option<u64>> {
-        match seek(&self.file, what) {
+        match seek(&*self.file, what) {
             Ok(at) => Ok(Some(at)),
             Err(rustix::io::Errno::NXIO) => Ok(None),
             Err(error) => Err(error.into()),
@@ -138,7 +142,7 @@ impl Data for SparseFile {
     /// Frees the space of the bytes if the host's file system can.
     fn discard(&self, at: u64, length: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        match fallocate(&self.file, flags, at, length) {
+        match fallocate(&*self.file, flags, at, length) {
             // A trim is a hint.
             Err(rustix::io::Errno::OPNOTSUPP) => Ok(()),
             done => Ok(done?),

@@ -4,6 +4,7 @@ use crate::model::Model;
 use crate::profile::{AnyProfile, ProfileError};
 use crate::state::{self, StateError};
 use crate::time::Time;
+use runtime::LockedFile;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
@@ -15,7 +16,7 @@ use tempfile::NamedTempFile;
 pub struct StateFile {
     /// Where the file itself is: a link to it is not replaced.
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     /// The file is empty, so the drive is new.
     is_new: bool,
     /// The file was created for this command.
@@ -103,9 +104,9 @@ impl StateFile {
             return Err(irregular());
         }
         let is_same = |now: std::fs::Metadata| (now.dev(), now.ino()) == (there.dev(), there.ino());
-        match file.try_lock() {
+        match LockedFile::exclusive(file) {
             // Another process may have replaced the file between the opening and the lock.
-            Ok(()) if std::fs::metadata(path).is_ok_and(is_same) => Ok(Self {
+            Ok(file) if std::fs::metadata(path).is_ok_and(is_same) => Ok(Self {
                 path: path.clone(),
                 file,
                 is_new: there.len() == 0,
@@ -129,7 +130,7 @@ impl StateFile {
             return Ok((profile.model(seed)?, Time::START));
         }
         let mut bytes = Vec::new();
-        let read = (&self.file).read_to_end(&mut bytes);
+        let read = (&*self.file).read_to_end(&mut bytes);
         read.map_err(|error| failed(&self.path, error))?;
         state::load(profile, &bytes).map_err(|source| StateFileError::State {
             path: self.path.clone(),

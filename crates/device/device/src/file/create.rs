@@ -4,9 +4,8 @@
 use super::FileDriveError;
 use super::beside;
 use super::format::{self, DriveUuid, Header};
-use super::host::LockedFile;
 use crate::rules::ZoneTable;
-use runtime::Runtime;
+use runtime::{LockedFile, Runtime};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};

@@ -1,56 +1,11 @@
-//! Calls to the host's file system that a drive file needs besides reading and writing: locks, holes,
-//! write-out.
+//! Calls to the host's file system that a drive file needs besides reading and writing: holes, write-out.
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{Errno, ReadWriteFlags};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
-use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-
-/// A file with an exclusive or shared lock that is held until it is dropped; or without a lock.
-///
-/// The lock is released explicitly: a process that is just being spawned holds a copy of the descriptor for a
-/// moment, and a lock that is only closed would stay with that copy.
-#[derive(Debug)]
-pub(crate) struct LockedFile(File);
-
-impl LockedFile {
-    /// Takes an exclusive lock on `file`.
-    pub fn exclusive(file: File) -> Result<Self, TryLockError> {
-        file.try_lock().map(|()| Self(file))
-    }
-
-    /// Takes a lock on `file` that other readers can share.
-    pub fn shared(file: File) -> Result<Self, TryLockError> {
-        file.try_lock_shared().map(|()| Self(file))
-    }
-
-    /// Takes `file` with the lock that the caller has taken on it.
-    pub const fn locked(file: File) -> Self {
-        Self(file)
-    }
-
-    /// Takes `file` without a lock, whoever has it locked.
-    pub fn without_lock(file: File) -> Self {
-        Self(file)
-    }
-}
-
-impl Deref for LockedFile {
-    type Target = File;
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl Drop for LockedFile {
-    fn drop(&mut self) {
-        // The close that follows releases the lock too if this fails.
-        let _ = self.0.unlock();
-    }
-}
 
 /// The zeros that are written at once where the file system supports no holes.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
