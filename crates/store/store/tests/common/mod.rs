@@ -230,22 +230,6 @@ pub fn contents_of(store: &Store, collection: &str) -> Vec<(Name, Vec<u8>)> {
     objects.into_iter().map(bytes).collect()
 }
 
-/// Waits until a thread of RocksDB has deleted the log and the manifest of the mount before, and makes that durable, so
-/// that the zones of these are free. For stores without threads and with little in the memtable.
-pub fn settled(store: &Store) {
-    let fs = store.bluefs();
-    // Only a failing test waits this long.
-    for _ in 0..60_000 {
-        let files = fs.list("/db").unwrap();
-        let count = |part: &str| files.iter().filter(|file| file.contains(part)).count();
-        if count(".log") <= 1 && count("MANIFEST-") <= 1 {
-            return fs.sync_metadata().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    panic!("{:?}", fs.list("/db"));
-}
-
 pub fn assert_clean(store: &Store) {
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert!(report.is_clean(), "{:#?}", report.details);

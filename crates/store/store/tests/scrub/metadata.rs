@@ -2,9 +2,7 @@
 //! health` until it is gone.
 
 use super::all;
-use crate::common::{
-    Settled, create_collection, geometry, mount, options, pattern, put, seed, settled,
-};
+use crate::common::{Settled, create_collection, geometry, mount, options, pattern, put, seed};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use std::time::Duration;
@@ -319,13 +317,19 @@ fn health_names_a_row_that_it_cannot_read() {
 /// finds nothing of what it does repair.
 #[test]
 fn several_damages_of_one_copy_are_mended_or_known_to_health() {
+    let mut compared = 0;
     for round in 0..12 {
         let mut random = fastrand::Rng::with_seed(seed() + round);
         let (drive, device) = with_one_copy(20);
         let store = mount(&device);
         put(&store, "last", &pattern(1, 9000)).unwrap();
-        // Damage to a file that is deleted meanwhile would be known to one of the two only.
-        settled(&store);
+        // Without the text logs, which a scrub deletes if they are damaged.
+        let files = || {
+            let mut files = store.bluefs().list("/db").unwrap();
+            files.retain(|name| !name.starts_with("LOG"));
+            files
+        };
+        let before = files();
         let zones = store.bluefs().zones();
         for _ in 0..random.usize(2..5) {
             let (zone, _) = zones[random.usize(..zones.len())];
@@ -337,6 +341,12 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
         let done = store.scrub(true, |_| true);
         let health = store.health().unwrap();
         let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        if files() != before {
+            // A thread of RocksDB has deleted the log or manifest of the mount before: damage to these may be known to one
+            // of the two only.
+            continue;
+        }
+        compared += 1;
         let is_known = !health.is_healthy();
         assert_eq!(
             is_known,
@@ -345,6 +355,7 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
             report.details
         );
     }
+    assert!(compared > 0);
 }
 
 /// RocksDB's text log is not part of the data: scrub, repair and health do not count damage to it as a loss.
