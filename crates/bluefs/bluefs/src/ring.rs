@@ -226,6 +226,8 @@ impl Rings {
                 Err(Error::Drive(error)) if is_of_limit(&error) => {
                     failed = Some((None, error.into()))
                 }
+                // Nothing is written, and the caller can do something about the limit.
+                Err(_) if matches!(failed, Some((None, _))) => {}
                 Err(error) => failed = Some((Some(ring), error)),
             }
         }

@@ -67,7 +67,9 @@ impl Shared {
             state.zones.is_metadata(zone) && !goes_on
         } else {
             // Of one that is out of use, or the sound one of a former pair, nobody becomes the owner.
-            let is_sound = || self.pool.owner(zone) == Some(Owner::BlueFs);
+            let is_single =
+                || self.device.twin(zone).is_none() && self.device.goes_by(zone) == zone;
+            let is_sound = || is_single() && self.pool.owner(zone) == Some(Owner::BlueFs);
             let is_out_of_use = || is_sound() || self.pool.unusable().contains(&zone);
             state.zones.is_left(zone) || state.zones.is_foreign(zone) && is_out_of_use()
         };
@@ -237,6 +239,20 @@ mod tests {
             assert_eq!(drive.struck(), 1);
             assert!(shared.device.unfinished().is_empty());
         }
+    }
+
+    /// A number that is noted from before the zone became the twin of another says nothing of the pair.
+    #[test]
+    fn a_twin_with_an_open_file_is_not_finished() {
+        let (drive, fs) = mounted_on(0, 14, 2);
+        let mut file = fs.create("/1.sst").unwrap();
+        append(&mut file).unwrap();
+        let twin = fs.shared.device.twin(zone_of(&fs, "/1.sst")).unwrap();
+        fs.shared.device.unfinished().add(twin);
+        fs.shared.finish_again(Duration::MAX);
+        assert!(fs.shared.device.unfinished().is_empty());
+        assert!(drive.report_zone(twin).unwrap().condition.is_active());
+        append(&mut file).unwrap();
     }
 
     #[test]

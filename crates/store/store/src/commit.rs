@@ -253,8 +253,19 @@ impl Inner {
 
     /// Purges maps and omaps that lost their last name and that no reader has open: about a thousand rows at a time, as
     /// long as `goes_on` is true. True if there were any. One with a damaged row stays doomed on the drive until the
-    /// next mount tries again, and does not keep the others from being purged.
+    /// next mount or deep scrub tries again, and does not keep the others from being purged.
     pub(crate) fn purge_doomed(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
+        let mut damage = BTreeSet::new();
+        let any = self.purge_each(goes_on, &mut damage);
+        self.remember_damages(&damage);
+        any
+    }
+
+    fn purge_each(
+        &self,
+        goes_on: impl Fn() -> bool,
+        damage: &mut BTreeSet<String>,
+    ) -> Result<bool> {
         let mut any = false;
         while let Some((map, mut purged)) = self.open_maps.take_doomed() {
             any = true;
@@ -268,7 +279,8 @@ impl Inner {
                 Ok(true) => self.open_maps.end_purge(map, None),
                 Err(error) if error.is_damage() => {
                     tracing::error!(%error, map, "what was removed cannot be given back");
-                    self.remember_damage(&error);
+                    damage.insert(error.to_string());
+                    self.open_maps.stick(map);
                     self.open_maps.end_purge(map, None);
                 }
                 unfinished => {

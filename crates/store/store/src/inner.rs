@@ -207,6 +207,15 @@ impl Inner {
         }
     }
 
+    /// What `read` reads of rows. It reads again if they are damaged: a drive may fail a read for a moment.
+    pub fn rows_read<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
+        let read = || read().map_err(|error| self.of_rows(error));
+        read().or_else(|error| match error.is_damage() {
+            true => read(),
+            false => Err(error),
+        })
+    }
+
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
     /// again and again. A stream that has it open leaves it before its next write, or when the cleaner comes by: a reader
     /// must not wait for the stream's lock. False if the error says nothing about the zone, as while the drive answers nothing.

@@ -9,6 +9,7 @@ use crate::format::metadata_damage::{Entry, FILE_SYSTEM, MAX_ENTRIES, ROWS, deco
 use crate::inner::Inner;
 use crate::{Error, Result};
 use bluefs::BlueFs;
+use std::collections::BTreeSet;
 
 const FILE: &str = "/damage";
 /// Name under which a new version of the file is written before it is renamed.
@@ -69,14 +70,22 @@ impl Inner {
 
     /// Remembers damage found in rows, if that can be written; anew if it is known already.
     pub(crate) fn remember_damage(&self, error: &Error) {
-        let what = error.to_string();
+        self.remember_damages(&[error.to_string()].into());
+    }
+
+    /// The same of several errors in words: the file is written once.
+    pub(crate) fn remember_damages(&self, damage: &BTreeSet<String>) {
+        if damage.is_empty() {
+            return;
+        }
         let changed = self.change(|known| {
-            let is_same = |entry: &&Entry| entry.inode == ROWS && entry.what == what;
+            let is_same = |entry: &&Entry| entry.inode == ROWS && damage.contains(&entry.what);
             let others = known.iter().filter(|entry| !is_same(entry)).cloned();
-            others.chain([self.entry(ROWS, &what)]).collect()
+            let found = damage.iter().map(|what| self.entry(ROWS, what));
+            others.chain(found).collect()
         });
         if let Err(error) = changed {
-            tracing::error!(%error, %what, "damage that was found cannot be written down");
+            tracing::error!(%error, ?damage, "damage that was found cannot be written down");
         }
     }
 

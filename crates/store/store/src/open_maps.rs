@@ -13,6 +13,8 @@ use std::time::Duration;
 struct State {
     open: HashMap<u64, u32>,
     doomed: BTreeMap<u64, Purged>,
+    /// Doomed maps with a damaged row, which no purge has ended.
+    stuck: BTreeSet<u64>,
     /// Maps that commits under way drop, and that no reader had open when these began.
     dropping: BTreeSet<u64>,
     /// Changes of `dropping` and `doomed`: counted before and after the batch that removes a map's last name.
@@ -103,6 +105,17 @@ impl OpenMaps {
         state.drops += 1;
         let whole = maps.into_iter().map(|map| (map, Purged::default()));
         state.doomed.extend(whole);
+    }
+
+    /// Keeps a map with a damaged row, whose purge ends for now, until [`Self::doom_stuck`].
+    pub fn stick(&self, map: u64) {
+        self.state.lock().stuck.insert(map);
+    }
+
+    /// Dooms maps with a damaged row once more.
+    pub fn doom_stuck(&self) {
+        let stuck = std::mem::take(&mut self.state.lock().stuck);
+        self.doom(stuck);
     }
 
     /// Whether there are doomed maps, those that are being purged among them.

@@ -298,8 +298,7 @@ impl Work<'_> {
     /// Drops the segments and the omap of an object; false if there is no object. Which rows are its own is not known if
     /// its record is damaged: with `even_damaged` they stay until a repair finds them without an object.
     fn drop_object(&mut self, target: &Target, key: &[u8], even_damaged: bool) -> Result<bool> {
-        let old = self.staging.onode(key);
-        let old = old.map_err(|error| self.inner.of_rows(error));
+        let old = self.inner.rows_read(|| self.staging.onode(key));
         match old.map_err(met_in(target)) {
             Ok(Some(old)) => {
                 self.drop_segments(target, &old.segments)?;

@@ -208,14 +208,16 @@ impl Inner {
             began_micros: 0,
             ..record
         })?;
-        if !has_all {
-            return Ok(true);
+        if has_all {
+            let is_gone = self.forget_damage_of_rows(found_before)?;
+            if is_gone && self.damage_rows(None)?.is_empty() {
+                // Everything could be read, so what was unreadable once is readable or gone.
+                self.freelist.try_unreadable_again();
+            }
         }
-        let is_gone = self.forget_damage_of_rows(found_before)?;
-        if is_gone && self.damage_rows(None)?.is_empty() {
-            // Everything could be read, so what was unreadable once is readable or gone.
-            self.freelist.try_unreadable_again();
-        }
+        // Nobody but a purge reads all rows of what was removed: it can read them now, or finds their damage again.
+        self.open_maps.doom_stuck();
+        self.cleaner.nudge();
         Ok(true)
     }
 

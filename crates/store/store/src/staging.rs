@@ -133,7 +133,7 @@ impl<'a> Staging<'a> {
     }
 
     /// Gives back all extents of `map`, or dooms it for the purge if a reader has it `open`, if it has many, or if a row of
-    /// it is damaged: then nothing of it is given back before the purge can read that row, or a repair has removed it.
+    /// it is damaged: then what lies behind that row is given back when the purge can read it, or a repair has removed it.
     pub fn drop_map(&mut self, map: u64, open: bool) -> Result<()> {
         let budget = MAX_DROPPED - self.dropped;
         let rows = if open {
@@ -164,7 +164,7 @@ impl<'a> Staging<'a> {
             }
             Ok(rows)
         };
-        match read().map_err(|error| self.inner.of_rows(error)) {
+        match self.inner.rows_read(read) {
             Err(error) if error.is_damage() => Ok(None),
             rows => rows.map(Some),
         }

@@ -297,7 +297,8 @@ impl Store {
         let object = object.as_ref();
         let key = self.onode_key(collection, object)?;
         let kv = self.inner.kv()?;
-        Ok(read_onode(&*kv, &key)?.map(|onode| object_info(object, onode)))
+        let onode = self.inner.rows_read(|| read_onode(&*kv, &key))?;
+        Ok(onode.map(|onode| object_info(object, onode)))
     }
 
     /// Opens an object for reading.

@@ -5,13 +5,14 @@ use crate::inner::Inner;
 use crate::rows::{onode_key, read_extents};
 use crate::space::LARGE;
 use crate::staging::{MAX_DROPPED, Staging};
-use crate::test_drive::changed_database::{Changed, Unread};
+use crate::test_drive::changed_database::{Calls, Changed, Unread};
 use crate::test_drive::{change, drive, mount, options, put, remove};
 use crate::{Attributes, Error, MountOptions, Store, Transaction};
 use device::MemoryDrive;
 use device::wrap::faults::{Fault, Faults, Plan};
-use kv::{Batch, Durability, Kv};
+use kv::{Batch, Database, Durability, Kv};
 use object::Extent;
+use runtime::sync::Mutex;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use zone::ZoneCommand;
@@ -168,6 +169,11 @@ fn an_object_with_a_damaged_extent_is_put_again_or_removed() {
             assert!(is_put || live_bytes(&store) == before, "{what}");
             assert_eq!(has_clone(&store), !harms_clone, "{what}");
             assert!(!store.health().unwrap().metadata.is_empty(), "{what}");
+            // A scrub of all data does not read these rows.
+            store.scrub(true, |_| true).unwrap();
+            store.tend().unwrap();
+            assert_eq!(doomed(&store.inner), 1, "{what}");
+            assert!(!store.health().unwrap().metadata.is_empty(), "{what}");
             let errors = store.fsck(false, &mut |_, _| {}).unwrap().errors;
             let held = errors.get("removed object whose space is held").copied();
             assert_eq!(held.is_some(), !harms_clone, "{what}: {errors:?}");
@@ -247,11 +253,44 @@ fn an_object_whose_rows_the_drive_does_not_read_is_removed() {
     assert_eq!(doomed(&store.inner), 1);
     unread.0.lock().clear();
     assert!(store.list("c", "", "", 9).unwrap().is_empty());
-    drop(store);
     // The drive reads them again.
-    let store = mount();
+    store.scrub(true, |_| true).unwrap();
     store.tend().unwrap();
     assert_eq!(doomed(&store.inner), 0);
+}
+
+/// A row that the drive does not read once.
+struct UnreadOnce(Mutex<Option<Vec<u8>>>);
+
+impl Calls for UnreadOnce {
+    fn get(&self, database: &dyn Database, key: &[u8]) -> kv::Result<Option<Vec<u8>>> {
+        match self.0.lock().take_if(|row| row == key) {
+            Some(_) => Err(kv::Error::Io {
+                message: "a sector cannot be read".to_owned(),
+            }),
+            None => database.get(key),
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_read_at_the_second_try_gives_its_space_back() {
+    let rows = Arc::new(UnreadOnce(Mutex::new(None)));
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        ..MountOptions::new(Changed(rows.clone()))
+    };
+    let store = Store::mount(drive(), options).unwrap();
+    put(&store, "o");
+    let before = live_bytes(&store);
+    let kind = store.inner.collections()["c"].kind;
+    *rows.0.lock() = Some(onode_key(&kind, "c", b"o").unwrap());
+    put(&store, "o");
+    assert!(rows.0.lock().is_none());
+    store.tend().unwrap();
+    assert_eq!(live_bytes(&store), before);
+    assert!(store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
 }
 
 /// The bytes behind those that are lost would move to their place.
