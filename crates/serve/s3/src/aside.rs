@@ -46,10 +46,8 @@ impl Aside {
         if !path.starts_with("/-/") {
             return Ok(Err(request));
         }
-        let host = request.headers().get(http::header::HOST);
-        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let bucket = self.hosts.bucket(host);
-        if matches!(bucket, Ok(Some(_))) {
+        let in_bucket = self.hosts.names_bucket(request.headers());
+        if matches!(in_bucket, Ok(true)) {
             // An object of that bucket.
             return Ok(Err(request));
         }
@@ -70,7 +68,7 @@ impl Aside {
                         left_unread(errors::response(error)?, &request, unread)
                     }
                     _ => {
-                        let is_own_host = bucket.is_ok();
+                        let is_own_host = in_bucket.is_ok();
                         let answer = status.answer(request, is_own_host, unread).await;
                         answer.map(Body::from)
                     }

@@ -12,8 +12,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Class of a request, before it is authenticated.
-    pub fn of<B>(request: &Request<B>) -> Self {
+    /// Class of a request, before it is authenticated; its host may name the bucket that it is `in_bucket`.
+    pub fn of<B>(request: &Request<B>, in_bucket: bool) -> Self {
         let method = match *request.method() {
             Method::GET => "GET",
             Method::HEAD => "HEAD",
@@ -23,10 +23,15 @@ impl Asked {
             Method::OPTIONS => "OPTIONS",
             _ => "other",
         };
-        let about = match request.uri().path().trim_start_matches('/').split_once('/') {
-            Some((_, key)) if !key.is_empty() => "object",
-            None if request.uri().path().trim_start_matches('/').is_empty() => "service",
-            _ => "bucket",
+        let path = request.uri().path().trim_start_matches('/');
+        let key = match in_bucket {
+            true => path,
+            false => path.split_once('/').map_or("", |(_, key)| key),
+        };
+        let about = match (key, path) {
+            ("", "") if !in_bucket => "service",
+            ("", _) => "bucket",
+            _ => "object",
         };
         Self { method, about }
     }
@@ -38,8 +43,19 @@ mod tests {
 
     fn asked(method: &str, uri: &str) -> (&'static str, &'static str) {
         let request = Request::builder().method(method).uri(uri);
-        let asked = Asked::of(&request.body(()).unwrap());
+        let asked = Asked::of(&request.body(()).unwrap(), false);
         (asked.method, asked.about)
+    }
+
+    #[test]
+    fn a_path_below_a_host_that_names_a_bucket_is_a_key() {
+        let about = |path: &str| {
+            let request = Request::builder().uri(path).body(()).unwrap();
+            Asked::of(&request, true).about
+        };
+        assert_eq!(about("/?list-type=2"), "bucket");
+        assert_eq!(about("/key"), "object");
+        assert_eq!(about("/a/b"), "object");
     }
 
     #[test]

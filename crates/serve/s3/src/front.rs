@@ -99,7 +99,8 @@ impl Front {
             + Send
             + 'static,
     {
-        let asked = Asked::of(&request);
+        let in_bucket = self.hosts.names_bucket(request.headers()).unwrap_or(false);
+        let asked = Asked::of(&request, in_bucket);
         let request = match self.aside.answer(request, &unread).await? {
             Ok(response) => return Ok(AnswerBody::uncounted(response)),
             Err(request) => request,
@@ -257,7 +258,7 @@ impl Front {
             )
             .into());
         }
-        let in_bucket = self.hosts.bucket(host)?.is_some();
+        let in_bucket = self.hosts.names_bucket(&head.headers)?;
         Ok(document(head, in_bucket)?.map(|announced| Document {
             announced,
             max_bytes,

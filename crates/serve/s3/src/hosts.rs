@@ -4,6 +4,8 @@
 //! the wrong kind, a request would list, create or delete another resource than the client means. So names with dots
 //! are only served below the domain that the server was given.
 
+use http::HeaderMap;
+use http::header::HOST;
 use s3s::host::{S3Host, VirtualHost};
 use s3s::{S3Result, s3_error};
 use std::net::{IpAddr, SocketAddr};
@@ -58,6 +60,13 @@ impl Hosts {
             "{name} may be the server's name or that of a bucket below it; start the server with \
              --s3-domain and the part of it that is the server's"
         ))
+    }
+
+    /// Whether the `Host` header of a request names a bucket.
+    pub fn names_bucket(&self, headers: &HeaderMap) -> S3Result<bool> {
+        let host = headers.get(HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        Ok(self.bucket(host)?.is_some())
     }
 }
 

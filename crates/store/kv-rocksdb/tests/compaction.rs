@@ -77,18 +77,16 @@ fn a_compaction_takes_no_more_of_the_upper_level_than_it_may() {
         put(group, number);
     }
     kv.compact().unwrap();
-    // SSTs come to a little more than 64 KiB. The level comes to more while RocksDB's threads do not run.
-    let kept = BELOW as usize * ROW_BYTES / 10 / (72 << 10);
-    let (mut most, mut least) = (0, usize::MAX);
+    let (mut most, mut least) = (0, 0);
     for number in 0..BETWEEN {
         put(5, number);
         let files = kv.property(ABOVE_THE_LAST).unwrap().parse().unwrap();
-        most = most.max(files);
-        if most >= kept {
-            least = least.min(files);
+        if files > most {
+            (most, least) = (files, files);
         }
+        least = least.min(files);
     }
-    println!("{most} SSTs, then {least}; {kept} are kept");
-    assert!(most >= kept, "{most} SSTs of {kept}");
-    assert!(3 * least >= 2 * kept, "of {kept} SSTs there are {least}");
+    println!("{most} SSTs, then {least}");
+    assert!(most > 20, "{most}");
+    assert!(3 * least >= 2 * most, "of {most} SSTs there are {least}");
 }
