@@ -398,6 +398,8 @@ def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
     running = export("seagate-cmr", "--speed-up", "1000", "--state", "d.state", before=user)
     good, half = Client(running.socket), connected(running.socket)
     received(half, 18)
+    # Its threads are there once it is answered.
+    assert good.read(0, 1) == b"\0"
     limit(1)
     # It has the thread that takes requests, and gets none that sends answers.
     half.sendall(GO)
@@ -411,7 +413,7 @@ def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
     limit(usual)
     assert Client(running.socket).read(0, 1) == b"\0"
     limit(1)
-    assert running.stop()["requests"]["read"]["requests"] == 2
+    assert running.stop()["requests"]["read"]["requests"] == 3
     assert (tmp_path / "d.state").stat().st_size > 0
 
 

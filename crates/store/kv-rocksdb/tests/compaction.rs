@@ -77,7 +77,7 @@ fn a_compaction_takes_no_more_of_the_upper_level_than_it_may() {
         put(group, number);
     }
     kv.compact().unwrap();
-    let (mut most, mut least) = (0, 0);
+    let (mut most, mut least) = (0usize, 0);
     for number in 0..BETWEEN {
         put(5, number);
         let files = kv.property(ABOVE_THE_LAST).unwrap().parse().unwrap();
@@ -88,5 +88,8 @@ fn a_compaction_takes_no_more_of_the_upper_level_than_it_may() {
     }
     println!("{most} SSTs, then {least}");
     assert!(most > 20, "{most}");
-    assert!(3 * least >= 2 * most, "of {most} SSTs there are {least}");
+    // While RocksDB's threads do not run the level comes to more than it keeps, and all of that goes then.
+    let kept = BELOW as usize * ROW_BYTES / 10 / (72 << 10);
+    let before = most.min(kept);
+    assert!(2 * least >= before, "of {before} SSTs there are {least}");
 }
