@@ -270,7 +270,13 @@ impl Inner {
         while let Some((map, mut purged)) = self.open_maps.take_doomed() {
             any = true;
             let (is_gone, goes_on) = loop {
-                match (self.purge(map, &mut purged), goes_on()) {
+                let mut purge = || self.purge(map, &mut purged);
+                // A drive may fail a read for a moment.
+                let done = purge().or_else(|error| match error.is_damage() {
+                    true => purge(),
+                    false => Err(error),
+                });
+                match (done, goes_on()) {
                     (Ok(false), true) => self.open_maps.step(),
                     done => break done,
                 }
@@ -280,6 +286,10 @@ impl Inner {
                 Err(error) if error.is_damage() => {
                     tracing::error!(%error, map, "what was removed cannot be given back");
                     damage.insert(error.to_string());
+                    if damage.len() == 1 {
+                        // The rest of the purge may take long.
+                        self.remember_damages(damage);
+                    }
                     self.open_maps.stick(map);
                     self.open_maps.end_purge(map, None);
                 }

@@ -207,13 +207,10 @@ impl Inner {
         }
     }
 
-    /// What `read` reads of rows. It reads again if they are damaged: a drive may fail a read for a moment.
+    /// What `read` reads of rows. It reads again if that fails: a drive may fail a read for a moment.
     pub fn rows_read<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
-        let read = || read().map_err(|error| self.of_rows(error));
-        read().or_else(|error| match error.is_damage() {
-            true => read(),
-            false => Err(error),
-        })
+        let read = read().or_else(|_| read());
+        read.map_err(|error| self.of_rows(error))
     }
 
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone

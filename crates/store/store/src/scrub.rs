@@ -18,6 +18,7 @@ use crate::{Error, Result};
 use kv::{Batch, Durability};
 use object::{Blob, BlobName};
 use runtime::thread::JoinHandle;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -156,6 +157,8 @@ impl Inner {
         if report.repaired > 0 {
             // Rows that the database could not read before may be readable now.
             self.kv()?.heal_again();
+            self.open_maps.doom_stuck();
+            self.cleaner.nudge();
         }
         Ok(true)
     }
@@ -217,13 +220,16 @@ impl Inner {
         }
         // Nobody but a purge reads all rows of what was removed: it can read them now, or finds their damage again.
         self.open_maps.doom_stuck();
-        self.cleaner.nudge();
+        let goes = RefCell::new(goes);
+        if let Err(error) = self.purge_doomed(|| (*goes.borrow_mut())(0)) {
+            tracing::warn!(%error, "what was removed is given back later");
+        }
         Ok(true)
     }
 
     /// Goes on after damage to rows, which is remembered: `None`, and not all was read.
     fn past_damage<T>(&self, done: Result<T>, has_all: &mut bool) -> Result<Option<T>> {
-        match done {
+        match done.map_err(|error| self.of_rows(error)) {
             Err(error) if error.is_damage() => {
                 tracing::error!(%error, "the scrub goes on after a damaged row");
                 self.remember_damage(&error);
@@ -239,6 +245,7 @@ impl Inner {
     fn scrub_zone(&self, zone: ZoneId, goes: Goes<'_>) -> Result<(u64, bool)> {
         let (mut read, mut found) = (0, BTreeMap::new());
         let done = self.scrub_fragments(zone, (&mut read, goes), &mut found);
+        let done = done.map_err(|error| self.of_rows(error));
         match &done {
             Ok(true) => self.write_damage(zone, &found, true)?,
             // What lies in front of the damaged row.

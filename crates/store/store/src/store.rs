@@ -310,7 +310,7 @@ impl Store {
             let drops = self.inner.open_maps.drops();
             let reading = self.inner.gate.enter();
             let kv = self.inner.kv()?;
-            let onode = read_onode(&*kv, &key)?;
+            let onode = self.inner.rows_read(|| read_onode(&*kv, &key))?;
             let onode = onode.ok_or_else(|| Error::no_object(collection, object))?;
             let (onode, info) = opened_info(object, onode);
             let label = format!("{collection}/{}", info.name);

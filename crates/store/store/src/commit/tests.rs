@@ -171,7 +171,6 @@ fn an_object_with_a_damaged_extent_is_put_again_or_removed() {
             assert!(!store.health().unwrap().metadata.is_empty(), "{what}");
             // A scrub of all data does not read these rows.
             store.scrub(true, |_| true).unwrap();
-            store.tend().unwrap();
             assert_eq!(doomed(&store.inner), 1, "{what}");
             assert!(!store.health().unwrap().metadata.is_empty(), "{what}");
             let errors = store.fsck(false, &mut |_, _| {}).unwrap().errors;
@@ -255,7 +254,6 @@ fn an_object_whose_rows_the_drive_does_not_read_is_removed() {
     assert!(store.list("c", "", "", 9).unwrap().is_empty());
     // The drive reads them again.
     store.scrub(true, |_| true).unwrap();
-    store.tend().unwrap();
     assert_eq!(doomed(&store.inner), 0);
 }
 
@@ -273,8 +271,8 @@ impl Calls for UnreadOnce {
     }
 }
 
-#[test]
-fn a_record_that_is_read_at_the_second_try_gives_its_space_back() {
+/// A store without background threads, with the object `o`.
+fn with_unread_once() -> (Store, Arc<UnreadOnce>) {
     let rows = Arc::new(UnreadOnce(Mutex::new(None)));
     let options = MountOptions {
         background: false,
@@ -283,6 +281,32 @@ fn a_record_that_is_read_at_the_second_try_gives_its_space_back() {
     };
     let store = Store::mount(drive(), options).unwrap();
     put(&store, "o");
+    (store, rows)
+}
+
+#[test]
+fn a_row_that_is_read_at_the_second_try_ends_no_purge() {
+    let (store, rows) = with_unread_once();
+    let mut tx = Transaction::new();
+    tx.clone_range(("c", "o"), 0..100_000, ("c", "clone"), 0);
+    store.commit(tx).unwrap();
+    let reader = store.open("c", "o").unwrap();
+    remove(&store, "o");
+    drop(reader);
+    assert_eq!(doomed(&store.inner), 1);
+    let kv = store.inner.kv().unwrap();
+    let (row, _) = kv.scan(&[key::BLOB], None).next().unwrap().unwrap();
+    drop(kv);
+    *rows.0.lock() = Some(row);
+    store.tend().unwrap();
+    assert!(rows.0.lock().is_none());
+    assert_eq!(doomed(&store.inner), 0);
+    assert!(store.health().unwrap().metadata.is_empty());
+}
+
+#[test]
+fn a_record_that_is_read_at_the_second_try_gives_its_space_back() {
+    let (store, rows) = with_unread_once();
     let before = live_bytes(&store);
     let kind = store.inner.collections()["c"].kind;
     *rows.0.lock() = Some(onode_key(&kind, "c", b"o").unwrap());

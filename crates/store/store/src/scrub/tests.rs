@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::rows::corrupt;
-use crate::test_drive::changed_database::{Calls, Changed};
+use crate::test_drive::changed_database::{Calls, Changed, Unread};
 use crate::test_drive::{drive, mount, options, put};
 use crate::{DataOptions, MountOptions, Store};
 use kv::{Database, Scan};
@@ -44,6 +44,32 @@ fn a_damaged_row_does_not_keep_the_other_zones_from_being_read() {
     assert!(store.scrub(true, |_| true).unwrap());
     let status = store.scrub_status().unwrap();
     assert_eq!((status.damaged_places, status.metadata_lost), (1, 0));
+}
+
+#[test]
+fn a_row_that_the_drive_does_not_read_does_not_keep_the_other_zones_from_being_read() {
+    let (drive, unread) = (drive(), Arc::<Unread>::default());
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        ..MountOptions::new(Changed(unread.clone()))
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    for name in ["first", "last"] {
+        put(&store, name);
+        store.seal_open_zones().unwrap();
+    }
+    let last = store.zones().last().unwrap().zone;
+    drive.decay(ZoneAddress::new(last, 0), 1, |bytes| bytes[0] ^= 1);
+    let kv = store.inner.kv().unwrap();
+    let (row, _) = kv.scan(&[key::EXTENT], None).next().unwrap().unwrap();
+    drop(kv);
+    let (map, _) = key::parse_extent(&row).unwrap();
+    unread.0.lock().push(key::map(map));
+    assert!(store.scrub(true, |_| true).unwrap());
+    let status = store.scrub_status().unwrap();
+    assert_eq!(status.damaged_places, 1);
+    assert!(status.metadata_lost > 0);
 }
 
 /// A store with an object in each of two zones.
