@@ -218,7 +218,7 @@ mod tests {
     /// Where active zones are few, each superblock needs one.
     #[test]
     fn a_superblock_gets_the_active_zone_of_what_could_not_be_finished() {
-        for seals in [false, true] {
+        for (seals, other_ring_fails) in [(false, false), (true, false), (true, true)] {
             let (drive, fs) = mounted_on(0, 6, 1);
             let shared = &fs.shared;
             let fails = Plan::at(ZoneCommand::Finish, 1, Fault::Io(ErrorKind::Other));
@@ -228,6 +228,14 @@ mod tests {
                 assert!(shared.leave_an_open_zone().unwrap());
             }
             let others = take_active_zones(&drive, &fs);
+            if other_ring_fails {
+                // Once, in the zone that is next, while the limit refuses the first ring.
+                let [_, zones] = ring_zones(drive.geometry());
+                for zone in zones {
+                    let once = Plan::at(ZoneCommand::Write, 1, Fault::Io(ErrorKind::Other));
+                    drive.add(once.in_zone(zone));
+                }
+            }
             if seals {
                 shared.seal().unwrap();
             } else {
@@ -236,7 +244,7 @@ mod tests {
                 drive.add(fails.in_zone(fs.info().journal_zone));
                 begin_journal(&fs);
             }
-            assert_eq!(drive.struck(), 1);
+            assert_eq!(drive.struck(), 1 + u64::from(other_ring_fails));
             assert!(shared.device.unfinished().is_empty());
         }
     }

@@ -257,7 +257,10 @@ impl Inner {
     pub(crate) fn purge_doomed(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
         let mut damage = BTreeSet::new();
         let any = self.purge_each(goes_on, &mut damage);
-        self.remember_damages(&damage);
+        // The first is written down already.
+        if damage.len() > 1 {
+            self.remember_damages(&damage);
+        }
         any
     }
 

@@ -75,9 +75,6 @@ impl Inner {
 
     /// The same of several errors in words: the file is written once.
     pub(crate) fn remember_damages(&self, damage: &BTreeSet<String>) {
-        if damage.is_empty() {
-            return;
-        }
         let changed = self.change(|known| {
             let is_same = |entry: &&Entry| entry.inode == ROWS && damage.contains(&entry.what);
             let others = known.iter().filter(|entry| !is_same(entry)).cloned();
