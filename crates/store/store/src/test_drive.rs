@@ -53,6 +53,14 @@ pub(crate) fn options() -> MountOptions {
     }
 }
 
+/// The same, with a database whose calls `calls` replaces.
+pub(crate) fn options_with(calls: &Arc<impl changed_database::Calls>) -> MountOptions {
+    MountOptions {
+        engine: Arc::new(changed_database::Changed(calls.clone())),
+        ..options()
+    }
+}
+
 pub(crate) fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> Store {
     Store::mount(drive.clone(), options()).unwrap()
 }

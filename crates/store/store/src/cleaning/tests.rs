@@ -1,9 +1,9 @@
 //! Zones that are empty and cannot be given up, and those of the metadata that could not be finished.
 
 use crate::format::key;
-use crate::test_drive::changed_database::{Changed, Unread};
-use crate::test_drive::{drive, geometry, mount, options, put, remove};
-use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use crate::test_drive::changed_database::Unread;
+use crate::test_drive::{drive, geometry, mount, options_with, put, remove};
+use crate::{Attributes, MkfsOptions, Store, Transaction};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
@@ -156,12 +156,7 @@ fn cleaning_goes_on_behind_an_upload_that_was_given_up() {
 #[test]
 fn rows_that_the_drive_does_not_read_keep_no_other_zone_from_being_cleaned() {
     let rows = Arc::<Unread>::default();
-    let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
-        ..MountOptions::new(Changed(rows.clone()))
-    };
-    let store = Store::mount(drive(), options).unwrap();
+    let store = Store::mount(drive(), options_with(&rows)).unwrap();
     let mut zones = Vec::new();
     for zone in ["dead", "also dead", "live", "also live"] {
         put(&store, zone);

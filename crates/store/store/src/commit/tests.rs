@@ -5,9 +5,9 @@ use crate::inner::Inner;
 use crate::rows::{onode_key, read_extents};
 use crate::space::LARGE;
 use crate::staging::{MAX_DROPPED, Staging};
-use crate::test_drive::changed_database::{Calls, Changed, Unread};
-use crate::test_drive::{change, drive, mount, options, put, remove};
-use crate::{Attributes, Error, MountOptions, Store, Transaction};
+use crate::test_drive::changed_database::{Calls, Unread};
+use crate::test_drive::{change, drive, mount, options, options_with, put, remove};
+use crate::{Attributes, Error, Store, Transaction};
 use device::MemoryDrive;
 use device::wrap::faults::{Fault, Faults, Plan};
 use kv::{Batch, Database, Durability, Kv};
@@ -212,14 +212,7 @@ fn a_damaged_extent_counts_as_no_damage_to_a_removal() {
 fn an_object_whose_rows_the_drive_does_not_read_is_removed() {
     let drive = Arc::new(Faults::new(drive().snapshot()));
     let unread = Arc::<Unread>::default();
-    let mount = || {
-        let options = MountOptions {
-            background: false,
-            runtime: options().runtime,
-            ..MountOptions::new(Changed(unread.clone()))
-        };
-        Store::mount(drive.clone(), options).unwrap()
-    };
+    let mount = || Store::mount(drive.clone(), options_with(&unread)).unwrap();
     let store = mount();
     for name in ["extents", "record"] {
         put(&store, name);
@@ -274,12 +267,7 @@ impl Calls for UnreadOnce {
 /// A store without background threads, with the object `o`.
 fn with_unread_once() -> (Store, Arc<UnreadOnce>) {
     let rows = Arc::new(UnreadOnce(Mutex::new(None)));
-    let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
-        ..MountOptions::new(Changed(rows.clone()))
-    };
-    let store = Store::mount(drive(), options).unwrap();
+    let store = Store::mount(drive(), options_with(&rows)).unwrap();
     put(&store, "o");
     (store, rows)
 }
@@ -358,14 +346,7 @@ fn an_object_that_has_lost_an_extent_is_not_cloned() {
 fn rows_of_a_removed_object_that_the_drive_does_not_read_do_not_refuse_the_mount() {
     let drive = drive();
     let unread = Arc::<Unread>::default();
-    let mount = || {
-        let options = MountOptions {
-            background: false,
-            runtime: options().runtime,
-            ..MountOptions::new(Changed(unread.clone()))
-        };
-        Store::mount(drive.clone(), options).unwrap()
-    };
+    let mount = || Store::mount(drive.clone(), options_with(&unread)).unwrap();
     let store = mount();
     put(&store, "unread");
     doom(&store, "unread");

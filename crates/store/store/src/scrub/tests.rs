@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::rows::corrupt;
-use crate::test_drive::changed_database::{Calls, Changed, Unread};
-use crate::test_drive::{drive, mount, options, put};
+use crate::test_drive::changed_database::{Calls, Unread};
+use crate::test_drive::{drive, mount, options, options_with, put};
 use crate::{DataOptions, MountOptions, Store};
 use kv::{Database, Scan};
 use object::ChecksumKind;
@@ -49,12 +49,7 @@ fn a_damaged_row_does_not_keep_the_other_zones_from_being_read() {
 #[test]
 fn a_row_that_the_drive_does_not_read_does_not_keep_the_other_zones_from_being_read() {
     let (drive, unread) = (drive(), Arc::<Unread>::default());
-    let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
-        ..MountOptions::new(Changed(unread.clone()))
-    };
-    let store = Store::mount(drive.clone(), options).unwrap();
+    let store = Store::mount(drive.clone(), options_with(&unread)).unwrap();
     for name in ["first", "last"] {
         put(&store, name);
         store.seal_open_zones().unwrap();
@@ -185,13 +180,11 @@ impl Calls for Scans {
 fn with_losses(losses: u64) -> (Arc<Scans>, Store, ZoneId) {
     let counting = Arc::<Scans>::default();
     let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
         data: DataOptions {
             checksum: ChecksumKind::None,
             ..options().data
         },
-        ..MountOptions::new(Changed(counting.clone()))
+        ..options_with(&counting)
     };
     let store = Store::mount(drive(), options).unwrap();
     put(&store, "first");

@@ -3,9 +3,9 @@
 use super::*;
 use crate::format::key;
 use crate::summary_writer::{Why, read_places};
-use crate::test_drive::changed_database::{Calls, Changed};
-use crate::test_drive::{changed, drive, mount, options, put, remove};
-use crate::{Attributes, MountOptions, Store, Transaction};
+use crate::test_drive::changed_database::Calls;
+use crate::test_drive::{changed, drive, mount, options_with, put, remove};
+use crate::{Attributes, Store, Transaction};
 use device::MemoryDrive;
 use device::changed::Change;
 use kv::Database;
@@ -49,12 +49,7 @@ impl Calls for Gains {
 #[test]
 fn a_put_that_does_not_fit_is_refused_while_others_remove() {
     let gains = Arc::<Gains>::default();
-    let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
-        ..MountOptions::new(Changed(gains.clone()))
-    };
-    let store = Store::mount(drive(), options).unwrap();
+    let store = Store::mount(drive(), options_with(&gains)).unwrap();
     assert!(gains.0.set(store.clone()).is_ok());
     store.inner.garbage.fetch_add(1000, Ordering::Relaxed);
     let refused = store.inner.check_fits(1 << 40);
@@ -75,12 +70,7 @@ fn a_commit_beside_an_unmount_is_refused_and_no_failure() {
 #[test]
 fn rows_that_belong_to_no_commit_are_written_at_the_second_try() {
     let (drive, refusing) = (drive(), Arc::<RefusesOne>::default());
-    let options = MountOptions {
-        background: false,
-        runtime: options().runtime,
-        ..MountOptions::new(Changed(refusing.clone()))
-    };
-    let store = Store::mount(drive.clone(), options).unwrap();
+    let store = Store::mount(drive.clone(), options_with(&refusing)).unwrap();
     let inner = &store.inner;
     let refused = |ask: &dyn Fn() -> Result<()>| {
         refusing.0.store(true, Ordering::Relaxed);
